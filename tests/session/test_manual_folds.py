@@ -21,6 +21,7 @@ from foldline.session import Ledger, Session
 from foldline.session.async_session import AsyncSession
 from foldline.testing import Scripted, proper
 from support.ledgers import Open, turn
+from support.small_sessions import session, step, talk
 
 ROOMY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
 WAIT_S = 20.0
@@ -310,3 +311,22 @@ def test_what_configuration_does_not_ask_for_is_not_brought(
     assert ledger.wait(WAIT_S)
     assert endpoint == []
     assert session.folds == (missing != "threshold")
+
+
+def test_a_preview_up_to_a_message_folds_everything_before_it() -> None:
+    made = session(20_000)
+    made.add(*talk(10))
+    preview = made.preview(before="#13")
+    assert preview is not None
+    assert preview.fold.cut == 12
+    assert made.approve(preview).cut == made.timeline.cut == 12
+    assert made.preview(before="#5") is None
+    assert made.skip_reason == "nothing before #5 can be folded"
+
+
+def test_a_preview_up_to_a_result_does_not_split_its_step() -> None:
+    made = session(20_000)
+    made.add(*talk(4), *step("a"), *step("b"), *talk(1))
+    preview = made.preview(before="#12")
+    assert preview is not None
+    assert preview.fold.cut == 10

@@ -56,6 +56,7 @@ COMMANDS = {
     "statusline": CommandEntry("Agents", "Print a status line (run by an installed status line)"),
     "run": CommandEntry("Services", "Run an agent together with a private proxy"),
     "serve": CommandEntry("Services", "Run a proxy that keeps the conversations of agents inside the window"),
+    "page": CommandEntry("Services", "Show sessions in a browser, and fold, pin and recall there"),
     "mcp": CommandEntry("Services", "Serve recall, pin and fold as tools for an MCP client"),
     "worker": CommandEntry("Services", "Run background folds for sessions in other processes"),
     "config": CommandEntry("Setup", "Show the effective settings and their sources"),

@@ -9,28 +9,22 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from foldline import ledger, text_lines
+from foldline import text_lines
 from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths, read_transcripts
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress
 from foldline.cli.shared.settings import Settings
+from foldline.cli.shared.transcript_import import add_transcript
 from foldline.errors import FoldlineError, InputError
-from foldline.fold import Fold
-from foldline.ledger import MAIN
-from foldline.message import Message
-from foldline.replay import context_segments
-from foldline.session import Ledger, Session
-from foldline.session.reply_ties import tie_replies
-from foldline.view.identity import UNKNOWN_VIEW
-from foldline.wire import Transcript, read_all
+from foldline.session import Ledger
+from foldline.wire import read_all
 
 STDIN = "-"
 EXPORT = "foldline"
@@ -109,7 +103,9 @@ def _import_file(target: Ledger, file: str, settings: Settings, flags: dict[str,
     transcripts = read_transcripts(file, flags["format"])
     name = flags["session"] or _session_name(file)
     names = [name] if len(transcripts) == 1 else [f"{name}-{number + 1}" for number in range(len(transcripts))]
-    return [_add(target, *pair, settings, file) for pair in zip(names, transcripts, strict=True)]
+    return [
+        {"file": file, **add_transcript(target, *pair, settings)} for pair in zip(names, transcripts, strict=True)
+    ]
 
 
 def _session_name(file: str) -> str:
@@ -127,87 +123,6 @@ def _restore(target: Ledger, file: str) -> list[dict[str, Any]]:
     added = [info for info in target.sessions() if info.name not in before]
     rows = [{"session": info.name, "file": file, "format": EXPORT, "messages": info.messages} for info in added]
     return [{**row, "new": new if len(rows) == 1 else row["messages"], "compacted": 0} for row in rows]
-
-
-def _add(target: Ledger, name: str, transcript: Transcript, settings: Settings, file: str) -> dict[str, Any]:
-    """Add one conversation as a session, in one transaction; returns its report row."""
-    messages = transcript.messages
-    compacted = len(messages) - len(context_segments(transcript)[-1])
-    if any(info.name == name for info in target.sessions()):
-        new = _append_new(target, name, messages, compacted)
-    else:
-        target.load(_export_lines(name, transcript, settings, compacted))
-        new = len(messages)
-    figures = {"messages": len(messages), "new": new, "compacted": compacted}
-    return {"session": name, "file": file, "format": transcript.format, **figures}
-
-
-def _export_lines(name: str, transcript: Transcript, settings: Settings, compacted: int) -> list[str]:
-    """A new session as the lines of an export. A compaction by the agent becomes a fold."""
-    with Ledger(ledger.open(":memory:")) as temporary:
-        model = settings.model(transcript.model)
-        session = temporary.session(name, model=model, policy=settings.policy, tools=transcript.tools)
-        first = len(context_segments(transcript)[0])
-        seen, lost = transcript.messages[:first], transcript.messages[first:compacted]
-        session.record.append(tie_replies(seen, session.state.identity().extension))
-        session.record.append(tie_replies(lost, UNKNOWN_VIEW))
-        _append_context(session, transcript.messages, max(first, compacted), compacted)
-        return list(temporary.export())
-
-
-def _compaction(messages: Sequence[Message], cut: int) -> Fold:
-    """The fold for a compaction by the agent.
-
-    The fold has no digest, because the agent's summary is the first message after the cut.
-    """
-    return Fold(
-        cut=cut,
-        reason="compacted by the agent itself",
-        made_at=cut,
-        before=_reported(reversed(messages[:cut])),
-        after=_reported(messages[cut:]),
-    )
-
-
-def _reported(messages: Iterable[Message]) -> int:
-    """The request size in tokens that the first message with usage reports; 0 if no message has usage."""
-    return next((message.meta.usage.prompt for message in messages if message.meta.usage), 0)
-
-
-def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacted: int) -> int:
-    """Append the messages that a session does not have yet; returns their number."""
-    store, branch = target.store, target.store.session(name, MAIN)
-    known = 0
-    for stored, message in zip_longest(store.read(branch), messages):
-        if stored is None:
-            break
-        if stored.message != message:
-            raise InputError(
-                f"session {name!r} exists already and differs from the file at #{known + 1}",
-                hint="import it under another name with --session",
-            )
-        known += 1
-    if known < len(messages):
-        head, session = store.head(branch), target.session(name)
-        earlier = tie_replies(messages[known:compacted], UNKNOWN_VIEW)
-        store.append(branch, earlier, expected=head.key)
-        _append_context(session, messages, max(known, compacted), compacted)
-    return len(messages) - known
-
-
-def _append_context(session: Session, messages: Sequence[Message], start: int, compacted: int) -> None:
-    """Append the messages from `start` on.
-
-    They are in the agent's context, so they follow the fold of its compaction.
-    """
-    session.refresh()
-    if start == compacted > session.timeline.cut:
-        session.record.fold(_compaction(messages, compacted), session.state.snapshot.version.entry)
-        session.refresh()
-    fold = session.timeline.fold
-    is_same = (fold.cut if fold else 0) == compacted
-    identity = session.state.identity().extension if is_same else UNKNOWN_VIEW
-    session.record.append(tie_replies(messages[start:], identity))
 
 
 def _print(location: LedgerLocation, done: list[dict[str, Any]], skipped: list[dict[str, str]]) -> None:

@@ -9,17 +9,19 @@ from foldline.digest.digest_request import FoldRefused
 from foldline.errors import Cancelled, Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
+from foldline.recall.handles import parse_handle
 from foldline.session.digest_writer import WriteOptions
 from foldline.session.preview import Preview, preview_of
 from foldline.session.record import Refusal
+from foldline.session.state import State
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
 
 
-def is_cooling(session: Session) -> bool:
+def is_cooling(state: State) -> bool:
     """Whether fewer than `cooldown_messages` messages were added since the last fold was refused."""
-    refusal, state = session.refusal, session.state
+    refusal = state.snapshot.refusal
     return refusal is not None and len(state.timeline) < refusal.at + state.policy.cooldown_messages
 
 
@@ -29,7 +31,7 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     If the last fold was refused recently, a fold that can wait is not made. A fold that cannot wait then gets a local
     digest.
     """
-    cooling = is_cooling(session)
+    cooling = is_cooling(session.state)
     if cooling and not must:
         return True
     worker, policy = session.worker, session.policy
@@ -109,10 +111,10 @@ def _refuse(session: Session, cause: str, entry: int) -> bool:
     return True
 
 
-def preview_fold(session: Session, options: WriteOptions) -> Preview | None:
+def preview_fold(session: Session, options: WriteOptions, before: str = "") -> Preview | None:
     """The preview of a manual fold; None if nothing would be folded. `session.skip_reason` then has the reason."""
     state = session.state
-    plan = state.plan_by_hand(force=options.must)
+    plan = state.plan_before(parse_handle(before).first) if before else state.plan_by_hand(force=options.must)
     session.skip_reason = plan.skip_reason
     if plan.fold is None:
         return None

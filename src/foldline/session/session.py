@@ -339,13 +339,14 @@ class Session:
         raise too_many_conflicts()
 
     @_locked
-    def preview(self, *, instructions: str = "", force: bool = False) -> Preview | None:
+    def preview(self, *, instructions: str = "", force: bool = False, before: str = "") -> Preview | None:
         """A preview of what `fold` would do now, with its cost. Pass it to `approve` to make that fold.
 
-        Returns None if nothing would be folded; `skip_reason` then says why.
+        `before` is the handle of a message: everything before it is folded, as far as no step is split, whatever the
+        policy's floors are. Returns None if nothing would be folded; `skip_reason` then says why.
         """
         self.refresh()
-        return folding.preview_fold(self, WriteOptions(must=force, instructions=instructions))
+        return folding.preview_fold(self, WriteOptions(must=force, instructions=instructions), before)
 
     @_locked
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
@@ -372,7 +373,7 @@ class Session:
         """
         self.refresh()
         folds, plan = self.folds, self.state.plan()
-        if plan.fold is None or folding.is_cooling(self):
+        if plan.fold is None or folding.is_cooling(self.state):
             return False
         options = WriteOptions(must=plan.verdict.need is Need.HARD, local=local, cancel=cancel)
         if not folding.make_fold(self, plan.fold, options, claim):

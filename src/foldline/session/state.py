@@ -23,7 +23,7 @@ from foldline.plan.media_budget import MediaBudget, without_oversized_media
 from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
 from foldline.plan.remedy import can_fold
-from foldline.plan.timeline import Timeline, traits_of
+from foldline.plan.timeline import Timeline, handle, traits_of
 from foldline.policy import Rule
 from foldline.session.block_table import scale_blocks
 from foldline.session.record import Snapshot, Version
@@ -349,6 +349,14 @@ class State:
     def plan_by_hand(self, *, force: bool) -> Plan:
         """The plan of a manual fold."""
         return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
+
+    def plan_before(self, index: int) -> Plan:
+        """The plan of a manual fold of everything before a message. A step is not split."""
+        timeline = self.timeline
+        found = timeline.last_cut(self.policy.atom, min(index, timeline.tail))
+        if found <= timeline.cut:
+            return Plan(NOTHING_DUE, skip_reason=f"nothing before {handle(index)} can be folded")
+        return Plan(NOTHING_DUE, self.plan_at(found, f"folded by hand up to {handle(found)}"))
 
     def plan_at(self, cut: int, reason: str) -> Fold:
         """The fold with a given cut, without its digest."""

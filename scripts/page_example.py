@@ -1,0 +1,71 @@
+"""Play recorded sessions into a ledger as an agent would have, with usage, folds, a pause and a pin.
+
+    python scripts/page_example.py example.db                  # the recording that ships with foldline
+    python scripts/page_example.py example.db session.jsonl    # your own, in a small window
+
+The page's screenshots and browser tests show such a ledger.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import foldline
+from foldline.cli.demo import recording
+from foldline.message import Message, Usage
+from foldline.replay import CachedCounter, CostAccount, without_usage
+from foldline.session import Ledger, Session
+from foldline.wire import read
+
+MODEL = "claude-sonnet-5"
+STEP_S, PAUSE_S = 40.0, 1500.0
+"""Seconds between two requests, and the length of the pause in which the cache expires."""
+START = 1_794_900_000.0
+
+
+def play(session: Session, messages: Iterable[Message], *, pause_at: int = 0, step_s: float = STEP_S) -> None:
+    """Add messages as an agent does: build the view before each reply, and add the reply with its usage."""
+    counter = CachedCounter(session.model.name)
+    account = CostAccount(counter, session.state.tools + 3_000)
+    at, requests = START, 0
+    for message in without_usage(messages):
+        at += step_s / 4
+        timed = replace(message, meta=replace(message.meta, at=at, model=session.model.name))
+        if message.role == "assistant":
+            requests += 1
+            at += PAUSE_S if requests == pause_at else step_s
+            view, before = session.view(), account.read
+            tokens = account.send(view.messages, at)
+            read = account.read - before
+            usage = Usage(
+                input=12, cache_read=read, cache_write=max(0, tokens - read - 12), output=session.size(message)
+            )
+            timed = replace(timed, meta=replace(timed.meta, usage=usage, at=at))
+        session.add(timed)
+
+
+def example_ledger(path: str | Path, files: Iterable[str] = (), *, window: int = 24_000) -> Ledger:
+    """A ledger with a long session that was folded several times, and two short ones."""
+    opened = foldline.open(path)
+    recorded = recording()
+    policy = foldline.Policy.preset("balanced").but(window_tokens=window, reply_tokens=2_000)
+    session = opened.session("fix-the-parser", model=MODEL, policy=policy, tools=recorded.tools)
+    play(session, recorded.messages, pause_at=31)
+    session.pin(handle="#1", name="task")
+    short = opened.session("fix-the-parser.2", model=MODEL, tools=recorded.tools)
+    play(short, recorded.messages[:24])
+    play(opened.session("release-notes", model="gpt-5.1", tools=recorded.tools), recorded.messages[:60])
+    for file in files:
+        transcript = read(file)
+        name = Path(file).name.split(".")[0][:40]
+        play(
+            opened.session(name, model=MODEL, policy=policy.but(window_tokens=64_000)), transcript.messages, pause_at=31
+        )
+    return opened
+
+
+if __name__ == "__main__":
+    example_ledger(sys.argv[1], sys.argv[2:]).close()

@@ -1,0 +1,189 @@
+"""The table of all operations of the page's API."""
+
+from __future__ import annotations
+
+from foldline.page.actions import PageActions
+from foldline.page.api import PageApi
+from foldline.page.operations import SESSION, Operation, Parameter
+
+_NUMBER = Parameter(name="number", about="The number, counted from 1.", type="integer", required=True, least=1)
+
+
+def _answer(**names: str) -> dict[str, str]:
+    """The fields of an answer: the keyword is their type, with `_or_null` if a field may be null.
+
+    >>> _answer(string="id version", object_or_null="digest")
+    {'id': 'string', 'version': 'string', 'digest': 'object|null'}
+    """
+    return {name: kind.replace("_or_", "|") for kind, listed in names.items() for name in listed.split()}
+
+
+_SUMMARY = _answer(string="version model", integer="tokens usable window folds", boolean="exact", array="marks states")
+_REPORT = _answer(
+    string="session branch source assumption need reason notice folded owner",
+    integer="messages cut",
+    array="branches blocks contents pins fold_list policy",
+    object_or_null="refusal",
+    boolean="can_change",
+)
+
+
+def operation_table(api: PageApi, actions: PageActions) -> tuple[Operation, ...]:
+    """All operations."""
+    return (*_session_operations(api), *_message_operations(api), *_fold_operations(actions), *_pin_operations(actions))
+
+
+def _session_operations(api: PageApi) -> tuple[Operation, ...]:
+    return (
+        Operation(
+            path="status",
+            call=api.status,
+            summary="What the page serves",
+            returns=_answer(string="foldline ledger", integer="owners", array="logs", boolean="read_only"),
+        ),
+        Operation(
+            path="sessions",
+            call=api.sessions,
+            summary="List the sessions",
+            returns=_answer(string="version", array="sessions"),
+        ),
+        Operation(
+            path="summary",
+            call=api.summary,
+            summary="The meter and the states of a session",
+            parameters=SESSION,
+            returns=_SUMMARY,
+        ),
+        Operation(
+            path="session",
+            call=api.session,
+            summary="A session without its messages",
+            parameters=SESSION,
+            returns={**_SUMMARY, **_REPORT},
+        ),
+        Operation(
+            path="requests",
+            call=api.requests,
+            summary="The requests of a session, with cache, misses and savings",
+            parameters=SESSION,
+            returns=_answer(
+                string="version",
+                array="requests marks",
+                object="saving",
+                integer="usable window hidden",
+                integer_or_null="turns_left",
+            ),
+        ),
+        Operation(
+            path="window",
+            call=api.window,
+            summary="The window at a request, and the difference to the request before",
+            parameters=(*SESSION, _NUMBER),
+            returns=_answer(integer="number message tokens cut", array="added kinds"),
+        ),
+    )
+
+
+def _message_operations(api: PageApi) -> tuple[Operation, ...]:
+    start = Parameter(name="start", about="The first message, counted from 0.", type="integer", default=0, least=0)
+    stop = Parameter(name="stop", about="The end of the range.", type="integer", default=100, least=0)
+    whole = Parameter(name="whole", about="Do not shorten long parts.", type="boolean", default=False)
+    query = Parameter(name="query", about="A question or some words.", required=True)
+    everywhere = Parameter(name="everywhere", about="Search all sessions of the owner.", type="boolean", default=False)
+    return (
+        Operation(
+            path="messages",
+            call=api.messages,
+            summary="A range of messages, shortened",
+            parameters=(*SESSION, start, stop),
+            returns=_answer(integer="start total cut", array="messages"),
+        ),
+        Operation(
+            path="message",
+            call=api.message,
+            summary="One message with all its parts",
+            parameters=(*SESSION, _NUMBER, whole),
+            returns=_answer(integer="number tokens", string="role starts", array="parts", array_or_null="shown"),
+        ),
+        Operation(
+            path="fold",
+            call=api.fold,
+            summary="One fold with its digest, its loss report and the difference to the fold before",
+            parameters=(*SESSION, _NUMBER),
+            returns=_answer(
+                integer="number cut made_at before after",
+                number="at",
+                string="folded reason first",
+                object_or_null="digest",
+                boolean="is_newest",
+                array="changes",
+            ),
+        ),
+        Operation(
+            path="recall",
+            call=api.recall,
+            summary="Search the messages",
+            parameters=(*SESSION, query, everywhere),
+            returns=_answer(string="query", array="results", integer="tokens", boolean="complete"),
+        ),
+    )
+
+
+def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
+    before = Parameter(name="before", about='Fold everything before this message: "#120".', default="")
+    force = Parameter(name="force", about="Ignore the policy's floors.", type="boolean", default=False)
+    words = Parameter(name="instructions", about="Instructions for the digest's writer.", default="")
+    preview = Parameter(name="preview", about="The id of the preview.", required=True)
+    digest = Parameter(name="digest", about="Your own text in place of the preview's digest.")
+    return (
+        Operation(
+            path="preview",
+            call=actions.preview,
+            summary="Preview a fold; nothing is changed",
+            parameters=(*SESSION, before, force, words),
+            changes=True,
+            returns=_answer(string="id skip_reason"),
+        ),
+        Operation(
+            path="approve",
+            call=actions.approve,
+            summary="Make the fold of a preview",
+            parameters=(*SESSION, preview, digest),
+            changes=True,
+            returns=_answer(integer="folds cut before after"),
+        ),
+        Operation(
+            path="unfold",
+            call=actions.unfold,
+            summary="Undo the newest fold",
+            parameters=SESSION,
+            changes=True,
+            returns=_answer(integer="folds tokens usable", string="need undo", boolean="folds_again"),
+        ),
+    )
+
+
+def _pin_operations(actions: PageActions) -> tuple[Operation, ...]:
+    return (
+        Operation(
+            path="pin",
+            call=actions.pin,
+            summary="Keep messages or a text in every view",
+            parameters=(
+                *SESSION,
+                Parameter(name="handle", about='The messages: "#12", "#12-20".', default=""),
+                Parameter(name="text", about="A text that is added as a note.", default=""),
+                Parameter(name="name", about="The name of the pin.", default=""),
+            ),
+            changes=True,
+            returns=_answer(array="pins"),
+        ),
+        Operation(
+            path="unpin",
+            call=actions.unpin,
+            summary="Remove a pin",
+            parameters=(*SESSION, Parameter(name="name", about="The name of the pin.", required=True)),
+            changes=True,
+            returns=_answer(array="pins"),
+        ),
+    )

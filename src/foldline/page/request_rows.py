@@ -1,0 +1,178 @@
+"""The requests of a session in order: size, cache, folds, misses with their causes, and the window at each request."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from statistics import median
+from typing import Any, NamedTuple
+
+from foldline.errors import InputError
+from foldline.message import Usage
+from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader
+from foldline.plan.fold_cost import prices_of, request_cost
+
+_TURNS = 12
+"""How many of the newest turns the growth is taken from."""
+_MISS_TOKENS = 1_024
+"""Fewer missed tokens than this are not called a miss."""
+_MILLION = 1e6
+
+
+class RequestPoint(NamedTuple):
+    """A request: the reply to it, and the fold in force when it was sent."""
+
+    reply: int
+    """Index of the reply."""
+    change: FoldChange | None
+
+
+def request_points(facts: Sequence[MessageFacts], changes: Sequence[FoldChange]) -> list[RequestPoint]:
+    """The requests of a session. A request was sent before each reply of the model."""
+    lengths = [change.length for change in changes]
+    points = []
+    for index, one in enumerate(facts):
+        follows = index > 0 and facts[index - 1].role == "assistant"
+        if one.role != "assistant" or (follows and one.usage is None) or index == 0:
+            continue
+        if follows and facts[index - 1].usage == one.usage:  # one reply in several messages
+            continue
+        place = bisect_right(lengths, index)
+        points.append(RequestPoint(index, changes[place - 1] if place else None))
+    return points
+
+
+class RequestWindow:
+    """The window of a session at any of its requests."""
+
+    def __init__(self, reader: SessionReader) -> None:
+        self.reader, self.facts = reader, reader.facts()
+        self.setup = reader.setup()
+        self.points = request_points(self.facts, reader.fold_changes())
+        self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
+        self.fixed = self.setup.tools + self.setup.extra
+        self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
+
+    def estimate(self, point: RequestPoint) -> int:
+        """The size of a request by the session's counter."""
+        if point.change is None or point.change.fold is None:
+            return self.fixed + self.prefix[point.reply]
+        fold = self.reader.fold(point.change.fold)
+        kept = fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
+        saved = sum(
+            self.facts[index].tokens - tokens for index, (_, tokens) in fold.stubs.items() if index < point.reply
+        )
+        head = self.prefix[min(self.lead, fold.cut)]
+        return self.fixed + head + kept + self.prefix[point.reply] - self.prefix[fold.cut] - saved
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each request, oldest first."""
+        rows: list[dict[str, Any]] = []
+        before: tuple[RequestPoint, Usage] | None = None
+        for number, point in enumerate(self.points, start=1):
+            one = self.facts[point.reply]
+            usage, estimate = one.usage, self.estimate(point)
+            sent = usage.prompt if usage else estimate
+            whole = sent + max(0, self.fixed + self.prefix[point.reply] - estimate)
+            missed, cause = (0, "") if usage is None or before is None else self._miss(before, point, usage)
+            rows.append(
+                {
+                    "number": number,
+                    "message": point.reply + 1,
+                    "at": one.at,
+                    "model": one.model or self.setup.model.name,
+                    "tokens": sent,
+                    "exact": usage is not None,
+                    "read": usage.cache_read if usage else None,
+                    "written": usage.cache_write if usage else None,
+                    "fresh": usage.input if usage else None,
+                    "output": usage.output if usage else None,
+                    "whole": whole,
+                    "fold": self._fold_number(point),
+                    "missed": missed,
+                    "cause": cause,
+                }
+            )
+            before = (point, usage) if usage else before
+        return rows
+
+    def _fold_number(self, point: RequestPoint) -> int:
+        fold = point.change.fold if point.change else None
+        numbers = {(one.branch, one.seq): number for number, one in enumerate(self.reader.log().folds, start=1)}
+        return numbers.get((fold.branch, fold.seq), 0) if fold else 0
+
+    def _miss(self, before: tuple[RequestPoint, Usage], point: RequestPoint, usage: Usage) -> tuple[int, str]:
+        """The tokens that the cache held and that were paid again, and why."""
+        last, cached = before
+        known = cached.cache_read + cached.cache_write or cached.prompt * bool(usage.cache_read or cached.cache_read)
+        missed = max(0, min(known, usage.prompt) - usage.cache_read)
+        if missed < _MISS_TOKENS:
+            return 0, ""
+        old, new = self.facts[last.reply], self.facts[point.reply]
+        if last.change != point.change:
+            return missed, "fold" if point.change and point.change.kind == "fold" else "unfold"
+        if old.model and new.model and old.model != new.model:
+            return missed, f"model changed from {old.model} to {new.model}"
+        idle = new.at - old.at if new.at and old.at else 0.0
+        life = self.setup.model.cache.ttl_seconds
+        if life and idle > life:
+            return missed, f"cache expired after {idle / 60:.0f} minutes without a request"
+        return missed, "the beginning of the request changed"
+
+    def window_at(self, number: int) -> dict[str, Any]:
+        """The window at a request by kind of content, and the difference to the request before."""
+        if not 1 <= number <= len(self.points):
+            raise InputError(f"there is no request {number}", hint=f"the session has {len(self.points)} requests")
+        now = self._contents(self.points[number - 1])
+        before = self._contents(self.points[number - 2]) if number > 1 else Counter[str]()
+        point = self.points[number - 1]
+        earlier = self.points[number - 2].reply if number > 1 else 0
+        fold = point.change.fold if point.change else None
+        return {
+            "number": number,
+            "message": point.reply + 1,
+            "tokens": sum(now.values()),
+            "cut": fold.cut if fold else 0,
+            "added": [earlier + 1, point.reply],
+            "kinds": [
+                {"name": name, "tokens": now[name], "change": now[name] - before[name]}
+                for name in sorted({*now, *before}, key=lambda name: -now[name])
+            ],
+        }
+
+    def _contents(self, point: RequestPoint) -> Counter[str]:
+        found: Counter[str] = Counter({"tool definitions": self.fixed} if self.fixed else {})
+        fold = self.reader.fold(point.change.fold) if point.change and point.change.fold else None
+        stays = {*fold.pinned, *fold.carried} if fold else set[int]()
+        first = fold.cut if fold else 0
+        if fold:
+            found["digest"] += fold.digest_tokens
+        for index in [*range(min(self.lead, first)), *sorted(stays), *range(first, point.reply)]:
+            stub = fold.stubs.get(index) if fold else None
+            for share in self.facts[index].shares:
+                found[share.kind] += share.tokens if stub is None else 0
+            if stub is not None:
+                found["stubs"] += stub[1]
+        return found
+
+    def turns_left(self, tokens: int, limit: int) -> int | None:
+        """About how many more turns fit below a limit, from the growth of the newest turns; None if unknown."""
+        starts = [index for index, one in enumerate(self.facts) if one.is_prompt][-_TURNS:]
+        ends = [*starts[1:], len(self.facts)]
+        sizes = [self.prefix[end] - self.prefix[start] for start, end in zip(starts, ends, strict=False)]
+        growth = median(sizes) if sizes else 0
+        return max(0, int((limit - tokens) // growth)) if growth else None
+
+    def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Tokens and money that the folds saved: each request against the whole conversation, both read from cache."""
+        sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
+        prices = prices_of(self.setup.model)
+        money: float | None = None
+        if self.setup.model.prices is not None:
+            money = 0.0
+            for row in rows:
+                left_out = row["whole"] - row["tokens"]
+                money += request_cost(prices, tokens=left_out, common=left_out, warm=True) / _MILLION
+        return {"tokens": whole - sent, "sent": sent, "whole": whole, "money": money}

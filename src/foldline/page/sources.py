@@ -1,0 +1,174 @@
+"""Where the page finds sessions: the ledger of one or of all owners, and the session files of agents, read-only."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeAlias
+
+from foldline import ledger
+from foldline.cli.shared.files import expand_paths
+from foldline.cli.shared.settings import load_settings
+from foldline.cli.shared.transcript_import import add_transcript
+from foldline.errors import InputError
+from foldline.ledger import MAIN, Store
+from foldline.page.session_reader import SessionReader
+from foldline.page.session_summary import list_row
+from foldline.recall.text_index import TextIndex
+from foldline.session import Ledger
+from foldline.wire import read_all
+
+LOGS = "session files"
+"""The owner under which the session files of agents are listed."""
+LiveSessions: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
+"""Returns the sessions with requests that are being answered: tenant, session, branch and in_flight of each."""
+_READERS = 64
+"""How many sessions are kept in memory."""
+_FILES = 500
+"""How many session files are listed, the newest first."""
+
+
+class PageSources:
+    """The sessions that the page shows. `logs` are folders with session files of agents."""
+
+    def __init__(  # noqa: PLR0913  # all but one are named at the call
+        self,
+        store: Store,
+        *,
+        live: LiveSessions | None = None,
+        all_owners: bool = False,
+        logs: Sequence[str] = (),
+        label: str = "",
+        read_only: bool = False,
+    ) -> None:
+        self.store, self.all_owners, self.logs, self.label = store, all_owners, tuple(logs), label
+        self.read_only, self.live = read_only, live
+        self._ledgers: dict[str, Ledger] = {}
+        self._readers: OrderedDict[tuple[str, str, str], SessionReader] = OrderedDict()
+        self._log_files = LogFiles(self.logs)
+        self._lock = RLock()
+
+    def owners(self) -> tuple[str, ...]:
+        """The owners whose sessions are shown."""
+        return ledger.owners(self.store) if self.all_owners else (self.store.owner,)
+
+    def ledger_of(self, owner: str) -> Ledger:
+        """The ledger of an owner. Raises `InputError` for an owner whose sessions are not shown."""
+        if owner == LOGS and self.logs:
+            return self._log_files.ledger
+        with self._lock:
+            if owner not in self._ledgers:
+                if owner not in self.owners():
+                    raise InputError(f"unknown owner {owner!r}", hint="choose a session from the list")
+                self._ledgers[owner] = Ledger(ledger.for_owner(self.store, owner))
+            return self._ledgers[owner]
+
+    def can_change(self, owner: str) -> bool:
+        """Whether the sessions of an owner may be changed."""
+        return not self.read_only and owner != LOGS
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """All sessions, the most recently used first."""
+        rows = [list_row(owner, info) for owner in self.owners() for info in self.ledger_of(owner).sessions()]
+        rows += self._log_files.rows()
+        busy = {(one["tenant"], one["session"]) for one in self.live()} if self.live else set()
+        rows = [{**row, "is_busy": (row["owner"], row["session"]) in busy} for row in rows]
+        return sorted(rows, key=lambda row: -row["last_at"])
+
+    def reader(self, owner: str, session: str, branch: str = MAIN) -> SessionReader:
+        """The reader of a branch. Raises `InputError` if there is no such session or branch."""
+        if owner == LOGS:
+            self._log_files.load(session)
+        opened, key = self.ledger_of(owner), (owner, session, branch)
+        with self._lock:
+            found = self._readers.get(key)
+            if found is None:
+                branches = opened.store.branches(session)
+                tip = next((one for one in branches if one.name == branch), None)
+                if tip is None:
+                    what = (
+                        f"unknown branch {branch!r} in session {session!r}"
+                        if branches
+                        else f"unknown session {session!r}"
+                    )
+                    raise InputError(what, hint="choose a session from the list")
+                found = self._readers[key] = SessionReader(opened.store, tip)
+            self._readers.move_to_end(key)
+            while len(self._readers) > _READERS:
+                self._readers.popitem(last=False)
+            return found
+
+    def close(self) -> None:
+        """Close the ledgers that were opened for the page, but not the store that was given."""
+        for one in self._ledgers.values():
+            one.worker.close()
+        self._log_files.close()
+
+
+class LogFiles:
+    """The session files of agents, each as a session of a ledger in memory. A file is read when it is first opened."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = folders
+        self._opened: Ledger | None = None
+        self._loaded: dict[str, tuple[float, int]] = {}
+        self._lock = RLock()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger in memory."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = Ledger(ledger.open(":memory:", index=TextIndex()))
+            return self._opened
+
+    def _files(self) -> list[Path]:
+        named, found = expand_paths(self.folders)
+        files = [Path(one) for one in (*named, *found) if Path(one).is_file()]
+        return sorted(files, key=lambda one: -one.stat().st_mtime)[:_FILES]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each file. Its messages are counted after it was opened."""
+        if not self.folders:
+            return []
+        counts = {info.name: info for info in self.ledger.sessions()}
+        rows = []
+        for path in self._files():
+            name, stat = str(path), path.stat()
+            info = counts.get(name)
+            rows.append(
+                {
+                    "owner": LOGS,
+                    "session": name,
+                    "branches": [MAIN],
+                    "source": "file",
+                    "parent": "",
+                    "messages": info.messages if info else None,
+                    "folds": info.folds if info else 0,
+                    "made_at": stat.st_mtime,
+                    "last_at": stat.st_mtime,
+                }
+            )
+        return rows
+
+    def load(self, name: str) -> None:
+        """Read a file, or what was added to it since it was read."""
+        with self._lock:
+            path = next((one for one in self._files() if str(one) == name), None)
+            if path is None:
+                raise InputError(f"unknown session file {name!r}", hint="choose a session from the list")
+            stamp = path.stat().st_mtime, path.stat().st_size
+            if self._loaded.get(name) == stamp:
+                return
+            transcripts = read_all(name)
+            if not transcripts:
+                raise InputError(f"{name} contains no conversation", hint="choose another file")
+            add_transcript(self.ledger, name, transcripts[0], load_settings())
+            self._loaded[name] = stamp
+
+    def close(self) -> None:
+        """Forget the files."""
+        if self._opened is not None:
+            self._opened.close()

@@ -1,0 +1,103 @@
+// Chooses the view for the address, and keeps the frame around it: navigation, theme, messages.
+
+import { ApiError, get, setToken, takeToken } from "./api.js";
+import { h, icon, put } from "./dom.js";
+import { showMoney } from "./money.js";
+import { showReplay } from "./replay.js";
+import { showSession } from "./session.js";
+import { showSessions } from "./sessions.js";
+
+const main = document.getElementById("main");
+const VIEWS = { sessions: showSessions, session: showSession, money: showMoney, replay: showReplay };
+let leave = () => {};
+let current = "";
+let turn = 0;
+
+/** The view and its parameters in the address: `#/session?session=…`. */
+function place() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const page = Object.hasOwn(VIEWS, path) ? path : "sessions";
+  return { page, params: Object.fromEntries(new URLSearchParams(query || "")) };
+}
+
+async function show() {
+  if (location.hash && !location.hash.startsWith("#/")) return; // the link to the content
+  const { page, params } = place();
+  const key = page === "session" ? `${page} ${params.owner} ${params.session} ${params.branch}` : page;
+  for (const link of document.querySelectorAll("nav a")) {
+    const here = link.dataset.page === page || (page === "session" && link.dataset.page === "sessions");
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (key === current && leave.go) {
+    leave.go(params);
+    return;
+  }
+  const mine = ++turn;
+  leave();
+  leave = () => {};
+  current = key;
+  put(main, h("p", { class: "loading" }, "Loading…"));
+  try {
+    const made = await VIEWS[page](main, params);
+    if (mine !== turn) made();
+    else leave = made;
+  } catch (error) {
+    if (mine === turn) {
+      current = "";
+      showError(error);
+    }
+  }
+}
+
+function showError(error) {
+  if (error instanceof ApiError && error.status === 401) {
+    askForToken();
+    return;
+  }
+  if (!(error instanceof ApiError)) console.error(error);
+  put(main, h("section", { class: "card notice" },
+    h("h1", {}, "This cannot be shown"),
+    h("p", {}, error.message, error.hint ? `: ${error.hint}` : ""),
+    h("button", { class: "button", onclick: show }, "Try again")));
+}
+
+function askForToken() {
+  const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true });
+  const form = h("form", {
+    class: "card notice",
+    onsubmit: (event) => {
+      event.preventDefault();
+      setToken(field.value);
+      current = "";
+      show();
+    },
+  }, h("h1", {}, "Token"), h("label", { for: "token" }, "This page needs the token that foldline was started with."),
+  h("div", { class: "row" }, field, h("button", { class: "button primary" }, "Open")));
+  put(main, form);
+  field.focus();
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  const button = document.getElementById("theme");
+  put(button, icon(theme === "dark" ? "sun" : "moon"));
+  document.dispatchEvent(new Event("themechange"));
+}
+
+document.getElementById("theme").addEventListener("click", () => {
+  const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  localStorage.setItem("foldline-theme", next);
+  setTheme(next);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+  if (!localStorage.getItem("foldline-theme")) setTheme(event.matches ? "dark" : "light");
+});
+
+takeToken();
+setTheme(document.documentElement.dataset.theme);
+addEventListener("hashchange", show);
+show();
+get("status").then((status) => {
+  put(document.getElementById("place"), status.ledger ? h("span", { title: status.ledger }, status.ledger) : "");
+}).catch(() => {});

@@ -1,0 +1,77 @@
+// The window as a bar: blocks, free room, and the marks where the policy warns and folds.
+
+import { h } from "./dom.js";
+import { percent, tokens, whole } from "./format.js";
+
+export const BLOCKS = {
+  system: "System prompt", tools: "Tool definitions", memory: "Memory", pins: "Pins",
+  digest: "Digest", history: "History", input: "Input", hidden: "Not in any message",
+};
+const MARKS = { warn: "warns", fold: "folds", clip: "folds", pause: "pauses", hard: "largest request" };
+
+/** A small meter with one colour. */
+export function meter(summary) {
+  const share = Math.min(1, summary.tokens / Math.max(1, summary.usable));
+  const level = summary.states.includes("full") || summary.states.includes("fold due") ? "high"
+    : summary.states.includes("warned") ? "middle" : "low";
+  return h("div", { class: `meter ${level}`, role: "img",
+    "aria-label": `${tokens(summary.tokens, summary.exact)} of ${tokens(summary.usable, true)} usable tokens, ${percent(share)}` },
+  h("div", { class: "meter-fill", css: { width: `${share * 100}%` } }),
+  marksOf(summary).map((mark) => h("i", { class: `tick ${mark.name}`, css: { left: `${mark.share * 100}%` } })));
+}
+
+function marksOf(summary) {
+  return summary.marks.filter((mark) => mark.name !== "hard")
+    .map((mark) => ({ ...mark, share: Math.min(1, mark.tokens / Math.max(1, summary.usable)) }));
+}
+
+/** The stacked bar by block with marks and a legend. `choose(name)` is called for a chosen block. */
+export function windowBar(report) {
+  const total = Math.max(report.usable, report.tokens, 1);
+  const free = Math.max(0, report.usable - report.tokens);
+  const label = report.blocks.map((block) => `${BLOCKS[block.name] || block.name} ${tokens(block.tokens)}`).join(", ");
+  const bar = h("div", { class: "bar", role: "img", "aria-label": `The window by block: ${label}; free ${tokens(free)}` },
+    report.blocks.map((block) => h("span", {
+      class: `seg b-${block.name}`, css: { width: `${100 * block.tokens / total}%` },
+      title: `${BLOCKS[block.name] || block.name}: ${whole(block.tokens)} tokens`,
+    })));
+  const marks = h("div", { class: "marks", "aria-hidden": "true" }, labelled(report, total));
+  const legend = h("ul", { class: "legend" }, report.blocks.map((block) => h("li", {},
+    h("i", { class: `dot b-${block.name}` }), h("span", {}, BLOCKS[block.name] || block.name),
+    h("b", {}, tokens(block.tokens, report.exact)), h("small", {}, percent(block.tokens / report.usable)))),
+  h("li", { class: "muted" }, h("i", { class: "dot b-free" }), h("span", {}, "Free"), h("b", {}, tokens(free, report.exact)),
+    h("small", {}, percent(free / report.usable))));
+  return h("div", { class: "window-bar" }, h("div", { class: "bar-box" }, bar, marks), legend);
+}
+
+function labelled(report, total) {
+  let last = -100;
+  return report.marks.map((mark) => {
+    const left = 100 * mark.tokens / total;
+    const close = left - last < 14;
+    last = left;
+    const name = MARKS[mark.name] || mark.name;
+    return h("span", { class: `mark ${mark.name}${close ? " close" : ""}${left > 86 ? " right" : ""}`, css: { left: `${Math.min(left, 100)}%` }, title: mark.rule },
+      h("em", {}, `${name} ${tokens(mark.tokens, true)}`));
+  });
+}
+
+/** What fills the history: a bar per kind, which opens to its tools, servers and files. */
+export function contents(report) {
+  const most = Math.max(1, ...report.contents.map((row) => row.tokens));
+  return h("div", { class: "contents" }, report.contents.map((row) => {
+    const groups = [["By tool", row.tools], ["By MCP server", row.servers], ["By file", row.files]].filter(([, rows]) => rows.length);
+    const line = bars([row], most, `k-${row.name.replace(/ /g, "-")}`, report);
+    if (!groups.length) return h("div", { class: "kind" }, line);
+    return h("details", { class: "kind" }, h("summary", {}, line),
+      h("div", { class: "groups" }, groups.map(([title, rows]) => h("div", {}, h("h4", {}, title),
+        bars(rows, Math.max(1, ...rows.map((one) => one.tokens)), `k-${row.name.replace(/ /g, "-")}`, report)))));
+  }));
+}
+
+function bars(rows, most, color, report) {
+  return rows.map((row) => h("div", { class: "hbar" },
+    h("span", { class: "hbar-name", title: row.name }, h("bdi", {}, row.name)),
+    h("span", { class: "hbar-track" }, h("span", { class: `hbar-fill ${color}`, css: { width: `${100 * row.tokens / most}%` } })),
+    h("span", { class: "hbar-size" }, tokens(row.tokens, false), " ", h("small", {}, percent(row.tokens / Math.max(1, report.usable))))));
+}

@@ -1,0 +1,93 @@
+// One session: its head with the meter, and four tabs.
+
+import { get, watch } from "./api.js";
+import { h, put, visible } from "./dom.js";
+import { tokens, whole } from "./format.js";
+import { showFault } from "./dialogs.js";
+import { foldsTab } from "./folds.js";
+import { meter } from "./meter.js";
+import { recallTab } from "./recall.js";
+import { sessionLink } from "./sessions.js";
+import { transcriptTab } from "./transcript.js";
+import { windowTab } from "./window_tab.js";
+
+const TABS = { window: "Window", transcript: "Transcript", folds: "Folds", recall: "Recall" };
+const BUILD = { window: windowTab, transcript: transcriptTab, folds: foldsTab, recall: recallTab };
+
+export async function showSession(main, params) {
+  const where = { owner: params.owner || "", session: params.session || "", branch: params.branch || "main" };
+  let report = await get("session", where);
+  const context = {
+    where,
+    get report() { return report; },
+    link: (extra) => sessionLink(where, extra),
+    linkTo: (number) => sessionLink(where, { tab: "transcript", message: number }),
+    refresh: async () => changed(await get("session", where)),
+  };
+  const panels = {};
+  const views = {};
+  const head = h("div", { class: "session-head" });
+  const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the session", onkeydown: arrowKeys });
+  for (const [name, title] of Object.entries(TABS)) {
+    tabs.append(h("a", { role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, href: context.link({ tab: name }) }, title));
+    panels[name] = h("div", { role: "tabpanel", id: `panel-${name}`, "aria-labelledby": `tab-${name}`, class: `panel panel-${name}`, hidden: true });
+  }
+  put(main, h("div", { class: "page session-page" }, head, tabs, Object.values(panels)));
+  document.title = `${where.session}: foldline`;
+
+  function drawHead() {
+    const branches = report.branches.length > 1 ? h("select", { "aria-label": "Branch",
+      onchange: (event) => { location.hash = sessionLink({ ...where, branch: event.target.value }); } },
+    report.branches.map((name) => h("option", { value: name, selected: name === where.branch }, name))) : null;
+    put(head,
+      h("div", { class: "crumbs" }, h("a", { href: "#/" }, "Sessions"), " / "),
+      h("h1", { title: where.session }, h("bdi", {}, visible(where.session.split("/").slice(-2).join("/")))),
+      h("div", { class: "head-facts muted" }, h("span", {}, report.model || "model not known"), h("span", {}, `${whole(report.messages)} messages`),
+        branches, report.can_change ? null : h("span", { class: "chip" }, "read-only"),
+        report.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state))),
+      h("div", { class: "head-meter" }, meter(report), h("span", { class: "figures" },
+        h("b", {}, tokens(report.tokens, report.exact)), ` of ${tokens(report.usable, true)} usable`)));
+  }
+
+  function changed(value) {
+    const before = report;
+    report = value;
+    drawHead();
+    for (const view of Object.values(views)) view.update?.(before);
+  }
+
+  function go(next) {
+    const name = Object.hasOwn(TABS, next.tab) ? next.tab : "window";
+    for (const key of Object.keys(TABS)) {
+      const tab = document.getElementById(`tab-${key}`);
+      tab.setAttribute("aria-selected", String(key === name));
+      tab.tabIndex = key === name ? 0 : -1;
+      panels[key].hidden = key !== name;
+    }
+    if (!views[name]) {
+      try {
+        views[name] = BUILD[name](panels[name], context);
+      } catch (error) {
+        showFault(panels[name], error);
+        throw error;
+      }
+    }
+    views[name].show?.(next);
+  }
+
+  drawHead();
+  go(params);
+  const stop = watch("session", where, report.version, changed);
+  const leave = () => { stop(); for (const view of Object.values(views)) view.leave?.(); };
+  leave.go = go;
+  return leave;
+}
+
+function arrowKeys(event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  const tabs = [...event.currentTarget.querySelectorAll("[role=tab]")];
+  const next = tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length];
+  next.focus();
+  next.click();
+}

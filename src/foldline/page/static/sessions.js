@@ -1,0 +1,107 @@
+// The list of sessions: search, filter, meters, states; it follows the ledger.
+
+import { get, watch } from "./api.js";
+import { h, put, visible } from "./dom.js";
+import { ago, plural, tokens, whole } from "./format.js";
+import { meter } from "./meter.js";
+
+const STATES = ["folding", "full", "fold due", "warned", "breaker open", "cold cache"];
+
+/** The address of a session. */
+export function sessionLink(row, extra = {}) {
+  const query = new URLSearchParams({ owner: row.owner, session: row.session, branch: row.branch || "main", ...extra });
+  return `#/session?${query}`;
+}
+
+export async function showSessions(main) {
+  let rows = [];
+  const summaries = new Map();
+  const search = h("input", { type: "search", id: "find", placeholder: "Find a session or a model", "aria-label": "Find a session or a model", oninput: () => draw() });
+  const filter = h("select", { "aria-label": "Show", onchange: () => draw() },
+    h("option", { value: "" }, "All sessions"), h("option", { value: "ledger" }, "In the ledger"),
+    h("option", { value: "file" }, "Session files"), STATES.map((state) => h("option", { value: state }, `State: ${state}`)));
+  const count = h("p", { class: "muted", "aria-live": "polite" });
+  const list = h("ul", { class: "session-list" });
+  const sight = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) { sight.unobserve(entry.target); load(entry.target); }
+  }, { rootMargin: "200px" });
+
+  async function load(node) {
+    const row = rows.find((one) => keyOf(one) === node.dataset.key);
+    if (!row || (row.source === "file" && row.messages === null)) return;
+    const version = `${row.last_at} ${row.messages} ${row.folds}`;
+    if (summaries.get(keyOf(row))?.from === version) return;
+    try {
+      const summary = await get("summary", { owner: row.owner, session: row.session });
+      summaries.set(keyOf(row), { ...summary, from: version });
+      fillRow(node, row, summary);
+    } catch (error) {
+      node.querySelector(".session-meter").textContent = error.message;
+    }
+  }
+
+  function wanted(row) {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const summary = summaries.get(keyOf(row));
+    const text = `${row.session} ${row.owner} ${summary?.model || ""}`.toLowerCase();
+    if (!words.every((word) => text.includes(word))) return false;
+    if (["ledger", "file"].includes(filter.value)) return row.source === filter.value;
+    return !filter.value || (summary?.states || []).includes(filter.value);
+  }
+
+  function draw() {
+    const names = new Set(rows.map((row) => `${row.owner} ${row.session}`));
+    const shown = rows.filter(wanted);
+    const tops = shown.filter((row) => !row.parent || !names.has(`${row.owner} ${row.parent}`) || !shown.some((one) => one.owner === row.owner && one.session === row.parent));
+    put(count, shown.length === rows.length ? plural(rows.length, "session") : `${whole(shown.length)} of ${plural(rows.length, "session")}`);
+    const nodes = tops.flatMap((row) => [row, ...shown.filter((one) => one !== row && one.owner === row.owner && one.parent === row.session)])
+      .map((row) => sessionRow(row, !tops.includes(row)));
+    put(list, nodes.length ? nodes : h("li", { class: "empty" }, rows.length ? "No session matches." : emptyText()));
+    for (const node of nodes) sight.observe(node);
+  }
+
+  function sessionRow(row, isChild) {
+    const node = h("li", { class: isChild ? "session child" : "session", data: { key: keyOf(row) } },
+      h("a", { href: sessionLink(row), class: "session-link" },
+        h("span", { class: "session-name" }, h("bdi", {}, visible(shortName(row))), row.source === "file" ? h("span", { class: "chip" }, "file, read-only") : null,
+          row.is_busy ? h("span", { class: "chip live" }, "answering") : null),
+        h("span", { class: "session-facts muted" }, factsOf(row))),
+      h("div", { class: "session-meter" }), h("div", { class: "session-states" }));
+    const summary = summaries.get(keyOf(row));
+    if (summary) fillRow(node, row, summary);
+    return node;
+  }
+
+  function fillRow(node, row, summary) {
+    put(node.querySelector(".session-meter"), meter(summary),
+      h("span", { class: "figures" }, `${tokens(summary.tokens, summary.exact)} of ${tokens(summary.usable, true)}`));
+    put(node.querySelector(".session-states"), summary.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state)));
+    put(node.querySelector(".session-facts"), factsOf(row), summary.model ? ` · ${summary.model}` : "");
+  }
+
+  const answer = await get("sessions");
+  rows = answer.sessions;
+  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Sessions"), count),
+    h("div", { class: "tools", role: "search" }, search, filter), list));
+  document.title = "foldline: sessions";
+  draw();
+  const stop = watch("sessions", {}, answer.version, (value) => { rows = value.sessions; draw(); });
+  return () => { stop(); sight.disconnect(); };
+}
+
+const keyOf = (row) => `${row.owner}\n${row.session}`;
+const emptyText = () => "There are no sessions yet. Add one with “foldline import FILE”, or run an agent through “foldline serve”.";
+
+function shortName(row) {
+  if (row.source !== "file") return row.owner ? `${row.session}` : row.session;
+  const parts = row.session.split("/");
+  return parts.slice(-2).join("/");
+}
+
+function factsOf(row) {
+  const facts = [row.messages === null ? "not opened yet" : plural(row.messages, "message")];
+  if (row.folds) facts.push(plural(row.folds, "fold"));
+  if (row.branches.length > 1) facts.push(plural(row.branches.length, "branch").replace("branchs", "branches"));
+  facts.push(ago(row.last_at));
+  return facts.join(" · ");
+}

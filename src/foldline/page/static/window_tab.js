@@ -1,0 +1,61 @@
+// What fills the window now, how it grew request by request, and what to do about it.
+
+import { get } from "./api.js";
+import { showFault } from "./dialogs.js";
+import { h, put, visible } from "./dom.js";
+import { money, plural, tokens, whole } from "./format.js";
+import { stat, unpin } from "./changes.js";
+import { contents, windowBar } from "./meter.js";
+import { requestsCard } from "./requests.js";
+
+export function windowTab(panel, context) {
+  const now = h("section", { class: "card", "aria-label": "The window now" });
+  const figures = h("div", { class: "stat-row" });
+  const requests = h("section", { class: "card", "aria-label": "Requests" });
+  const pins = h("section", { class: "card", "aria-label": "Pins" });
+  const chart = requestsCard(requests, context);
+  put(panel, now, requests, pins);
+  let report = null;
+
+  function draw() {
+    report = context.report;
+    put(now, h("div", { class: "card-head" }, h("h2", {}, "The window now"),
+      h("span", { class: "muted" }, report.exact ? "counted" : "estimated", report.source ? ` (${report.source})` : "")),
+    windowBar(report), figures,
+    report.notice || report.reason ? h("p", { class: "hint" }, report.reason || report.notice) : null,
+    report.assumption ? h("p", { class: "hint" }, report.assumption) : null,
+    h("h3", {}, "What fills the history"), contents(report));
+    drawPins();
+  }
+
+  function drawPins() {
+    pins.hidden = !report.pins.length;
+    put(pins, h("h2", {}, "Pins"), h("ul", { class: "pins" }, report.pins.map((one) => h("li", {},
+      h("a", { href: context.linkTo(one.message), class: "m-number" }, `#${one.message}`), h("bdi", {}, visible(one.starts)),
+      report.can_change ? h("button", { class: "link", onclick: () => unpin(context, one.name) }, "Unpin") : null))));
+  }
+
+  async function load() {
+    try {
+      const found = await get("requests", context.where);
+      const saving = found.saving;
+      put(figures,
+        found.turns_left !== null ? stat("Until the next fold", `about ${plural(found.turns_left, "turn")}`) : null,
+        stat("Requests", whole(found.requests.length)),
+        stat("Folds in force", whole(report.folds)),
+        saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
+        saving.tokens > 0 && saving.money !== null ? stat("Saved, at cache prices", `~${money(saving.money)}`) : null);
+      chart.draw(found);
+    } catch (error) {
+      showFault(requests, error);
+    }
+  }
+
+  draw();
+  load();
+  return {
+    show() { chart.resize(); },
+    update() { draw(); load(); },
+    leave() { chart.leave(); },
+  };
+}
