@@ -103,9 +103,7 @@ def _import_file(target: Ledger, file: str, settings: Settings, flags: dict[str,
     transcripts = read_transcripts(file, flags["format"])
     name = flags["session"] or _session_name(file)
     names = [name] if len(transcripts) == 1 else [f"{name}-{number + 1}" for number in range(len(transcripts))]
-    return [
-        {"file": file, **add_transcript(target, *pair, settings)} for pair in zip(names, transcripts, strict=True)
-    ]
+    return [{"file": file, **add_transcript(target, *pair, settings)} for pair in zip(names, transcripts, strict=True)]
 
 
 def _session_name(file: str) -> str:
