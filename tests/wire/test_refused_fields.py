@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from foldline import Session
-from foldline.message import Message, tool, user
+from foldline.message import Message, Text, tool, user
 from foldline.testing import assert_sendable
 from foldline.testing.provider import judge
+from foldline.wire import parse
 
 MODELS = {
     "anthropic": "claude-sonnet-4-5",
@@ -62,6 +63,82 @@ def test_fields_of_the_agent_are_not_sent_to_openai_and_anthropic() -> None:
     message = {"role": "user", "content": "go", "timestamp": 7, "valid": True}
     assert accepted("openai", message) == [{"role": "user", "content": "go"}]
     assert accepted("anthropic", message)[0].keys() == {"role", "content"}
+
+
+def test_fields_of_the_agent_in_blocks_are_not_sent_to_anthropic() -> None:
+    text = {"type": "text", "text": "a.txt", "tool_name": "Bash"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "run", "input": {}, "index": 1, "partial_json": "{}"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "text": "a.txt", "content": [text], "duration": 7}
+    sent = accepted(
+        "anthropic", user("go"), {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}
+    )
+    assert sent[1]["content"] == [{"type": "tool_use", "id": "toolu_1", "name": "run", "input": {}}]
+    inner = {"type": "text", "text": "a.txt"}
+    assert sent[2]["content"][0].keys() == {"type", "tool_use_id", "content", "cache_control"}
+    assert sent[2]["content"][0]["content"] == [inner]
+
+
+def test_fields_of_citations_that_only_replies_have_are_not_sent_to_anthropic() -> None:
+    place = {"type": "char_location", "cited_text": "so", "document_index": 0, "document_title": None}
+    place |= {"start_char_index": 0, "end_char_index": 2}
+    text = {"type": "text", "text": "so it is", "citations": [{**place, "file_id": None}]}
+    sent = accepted("anthropic", user("go"), {"role": "assistant", "content": [text]}, user("on"))
+    assert sent[1]["content"][0]["citations"] == [place]
+
+
+def test_fields_of_the_agent_in_calls_and_parts_are_not_sent_to_openai() -> None:
+    function = {"name": "run", "arguments": "{}", "parsed_arguments": {}}
+    call = {"id": "call_1", "call_id": "call_1", "response_item_id": "fc_1", "index": 0, "function": function}
+    text = {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}
+    sent = accepted(
+        "openai",
+        {"role": "user", "content": [text]},
+        {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "call_2", "type": None}]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "done", "tool_name": "run"},
+        {"role": "tool", "tool_call_id": "call_2", "content": "done", "finish_reason": None},
+    )
+    assert sent[0]["content"] == [{"type": "text", "text": "go"}]
+    expected = {"type": "function", "function": {"name": "run", "arguments": "{}"}}
+    assert sent[1]["tool_calls"] == [{"id": "call_1", **expected}, {"id": "call_2", **expected}]
+
+
+def test_fields_of_the_agent_in_calls_are_sent_to_another_server() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}, "extra_content": {"a": 1}}
+    session = Session(model="gemini-3-pro", format="openai")
+    session.add(user("go"), {"role": "assistant", "content": None, "tool_calls": [call]}, tool("c1", "done"))
+    assert session.view().render("openai").body["messages"][1]["tool_calls"] == [call]
+
+
+def test_an_edited_message_has_no_fields_of_the_agent() -> None:
+    session = Session(model="gpt-4o", format="openai")
+    reply = Message(role="assistant", parts=())
+    session.add(user("go"))
+    found = parse([{"role": "user", "content": "first", "timestamp": 3}], "openai").messages[0]
+    session.add(found.with_parts(Text(text="second")), reply, user("on"))
+    assert {"role": "user", "content": "second"} in session.view().render().body["messages"]
+
+
+def test_an_item_that_needs_an_id_gets_one() -> None:
+    reasoning = {"type": "reasoning", "summary": [], "encrypted_content": "e"}
+    action = {"type": "search", "query": "q", "url": None, "pattern": None}
+    search = {"type": "web_search_call", "status": "done", "action": action}
+    sent = accepted(
+        "openai-responses", user("go"), reasoning, search, {"role": "assistant", "content": "so"}, user("on")
+    )
+    assert sent[1]["id"].startswith("rs_")
+    assert sent[2]["id"].startswith("ws_")
+    assert sent[2]["action"] == {"type": "search", "query": "q"}
+    assert sent == accepted(
+        "openai-responses", user("go"), reasoning, search, {"role": "assistant", "content": "so"}, user("on")
+    )
+
+
+def test_an_output_that_is_one_part_becomes_a_list() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}", "created_by": "me"}
+    part = {"type": "input_text", "text": "done", "image_url": None}
+    output = {"type": "function_call_output", "call_id": "c1", "output": part, "status": "failed"}
+    sent = accepted("openai-responses", user("go"), call, output)
+    assert sent[2]["output"] == [{"type": "input_text", "text": "done"}]
 
 
 def test_fields_of_another_server_are_sent_to_it() -> None:

@@ -1,63 +1,47 @@
 """Anthropic elements and blocks without the fields that the API refuses.
 
 Such fields come from an SDK's dump (optional fields that are null) or from the agent that keeps the history (its own
-fields). The API answers "Extra inputs are not permitted", to this request and to every later one.
+fields). The API answers "Extra inputs are not permitted", to this request and to every later one. A block whose type is
+unknown here is not changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import is_not
 from typing import Any
 
+from foldline.wire.anthropic.fields import BLOCKS, CITATIONS, MESSAGE, RESULT_BLOCKS, SOURCES
 from foldline.wire.anthropic.parse import is_reply
+from foldline.wire.object_fields import with_inner, with_inner_list, with_known_fields
 
-_NOT_NULL = ("caller", "is_error", "citations", "content")
-"""Optional fields of blocks that may be missing but not null. A text may have null citations, and a compaction that
-failed has null content.
-"""
 _CALLERS = ("direct", "code_execution_20250825", "code_execution_20260120")
-_MESSAGE_FIELDS = frozenset({"role", "content", "output_config", "clear_at"})
-_SOURCES: Mapping[str, frozenset[str]] = {
-    "base64": frozenset({"type", "media_type", "data"}),
-    "url": frozenset({"type", "url"}),
-    "file": frozenset({"type", "file_id"}),
-    "text": frozenset({"type", "media_type", "data"}),
-    "content": frozenset({"type", "content"}),
-}
+_FIELDS = {**RESULT_BLOCKS, **BLOCKS}
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
     """The message without refused fields; the same object if it has none."""
-    content = element.get("content")
-    blocks, is_changed = content, False
-    if isinstance(content, list):
-        blocks = [sendable_block(block) for block in content]
-        is_changed = any(map(is_not, blocks, content))
-    if not is_reply(element) and not element.keys() <= _MESSAGE_FIELDS:
-        return {key: value for key, value in element.items() if key in _MESSAGE_FIELDS} | {"content": blocks}
-    return {**element, "content": blocks} if is_changed else element
+    sent = with_inner_list(element, "content", sendable_block)
+    return sent if is_reply(element) else with_known_fields(sent, MESSAGE)
 
 
 def sendable_block(block: Any) -> Any:
     """The block without refused fields; the same object if it has none."""
-    if not isinstance(block, dict):
+    kind = block.get("type") if isinstance(block, dict) else None
+    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if fields is None:
         return block
-    kind = block.get("type")
-    refused = {name for name in _NOT_NULL if name in block and block[name] is None}
-    refused -= {"citations"} if kind == "text" else {"content"} if kind == "compaction" else set()
-    caller = block.get("caller")
+    sent: dict[str, Any] = with_known_fields(block, fields)
+    caller = sent.get("caller")
     if isinstance(caller, dict) and caller.get("type") not in _CALLERS:
-        refused.add("caller")
-    changes: dict[str, Any] = {}
-    source, content = block.get("source"), block.get("content")
-    known = _SOURCES.get(str(source.get("type"))) if isinstance(source, dict) else None
-    if isinstance(source, dict) and known is not None and not source.keys() <= known:
-        changes["source"] = {key: value for key, value in source.items() if key in known}
-    if kind == "tool_result" and isinstance(content, list):
-        inner = [sendable_block(each) for each in content]
-        if any(map(is_not, inner, content)):
-            changes["content"] = inner
-    if not refused and not changes:
-        return block
-    return {key: value for key, value in block.items() if key not in refused} | changes
+        sent = {key: value for key, value in sent.items() if key != "caller"}
+    sent = with_inner_list(with_inner(sent, "source", _sendable_source), "content", sendable_block)
+    return with_inner_list(sent, "citations", _sendable_citation)
+
+
+def _sendable_source(source: Any) -> Any:
+    known = SOURCES.get(str(source.get("type"))) if isinstance(source, dict) else None
+    return with_inner_list(with_known_fields(source, known), "content", sendable_block) if known else source
+
+
+def _sendable_citation(citation: Any) -> Any:
+    known = CITATIONS.get(str(citation.get("type"))) if isinstance(citation, dict) else None
+    return with_known_fields(citation, known) if known else citation

@@ -9,7 +9,7 @@ from typing import Any
 from foldline.models.table import Model
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.json_values import is_json_object
-from foldline.wire.openai_chat.sendable import sendable_element, sendable_to_openai
+from foldline.wire.openai_chat.sendable import sendable_element, sendable_part, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
@@ -181,7 +181,7 @@ GRAMMAR = Grammar(
         "id-form": "string too long. Expected a string with maximum length 40",
     },
 )
-_FOR_OPENAI = replace(GRAMMAR, sendable_element=sendable_to_openai)
+_FOR_OPENAI = replace(GRAMMAR, sendable_element=sendable_to_openai, sendable_block=sendable_part)
 
 
 def model_grammar(model: Model) -> Grammar:

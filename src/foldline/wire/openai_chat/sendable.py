@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from foldline.wire.object_fields import with_inner_list, with_known_fields
+from foldline.wire.openai_chat.fields import CALLS, INNER, MESSAGES, PARTS
+
 _NOT_NULL = ("tool_calls", "name")
 """Optional fields that may be missing but not null."""
-_FIELDS = frozenset(
-    {"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations"}
-)
-"""The fields of messages (openai-python 3.49, read in November 2026)."""
+_FIELDS = {**PARTS, **CALLS}
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +25,33 @@ def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
 
 def sendable_to_openai(element: dict[str, Any]) -> dict[str, Any]:
     """The message without null fields and without fields that OpenAI does not know."""
-    if not element.keys() <= _FIELDS:
-        element = {key: value for key, value in element.items() if key in _FIELDS}
-        element = {"content": None, **element} if element.get("role") == "assistant" else element
-    return sendable_element(element)
+    fields = MESSAGES.get(str(element.get("role")))
+    if fields is None:
+        return sendable_element(element)
+    sent = with_known_fields(element, fields)
+    if sent is not element and element.get("role") == "assistant":
+        sent = {"content": None, **sent}
+    for key in ("content", "tool_calls"):
+        sent = with_inner_list(sent, key, sendable_part)
+    for key in ("function_call", "audio"):
+        sent = _with_known_inner(sent, key)
+    return sent
+
+
+def sendable_part(part: Any) -> Any:
+    """The content part or call without fields that OpenAI does not know; a call gets the type that it needs."""
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") is None and isinstance(part.get("function"), dict):
+        part = {**part, "type": "function"}
+    kind = part.get("type")
+    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    return _with_known_inner(with_known_fields(part, fields), str(kind)) if fields else part
+
+
+def _with_known_inner(value: dict[str, Any], key: str) -> dict[str, Any]:
+    fields, inner = INNER.get(key), value.get(key)
+    if fields is None or not isinstance(inner, dict):
+        return value
+    known = with_known_fields(inner, fields)
+    return value if known is inner else {**value, key: known}

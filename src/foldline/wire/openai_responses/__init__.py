@@ -3,7 +3,7 @@
 from foldline.wire.formats import Format, ReplyFormat
 from foldline.wire.openai_responses import parse, render, signs
 from foldline.wire.openai_responses.framing import FRAMING
-from foldline.wire.openai_responses.grammar import GRAMMAR
+from foldline.wire.openai_responses.grammar import GRAMMAR, model_grammar
 from foldline.wire.openai_responses.stream import ResponsesStream, is_responses_event
 from foldline.wire.openai_responses.usage import responses_usage
 
@@ -15,6 +15,7 @@ FORMAT = Format(
     sign=signs.ELEMENT,
     framing=FRAMING,
     grammar=GRAMMAR,
+    model_grammar=model_grammar,
     plain_fields=("role", "type"),
     list_key="input",
     text_list=True,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from foldline.models.table import Model
 from foldline.wire.grammar import Grammar
 from foldline.wire.json_values import is_json_object
 from foldline.wire.openai_chat.grammar import LIMITS, ROLES, media_size
-from foldline.wire.openai_responses.sendable import sendable_item
+from foldline.wire.openai_responses.sendable import sendable_item, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
@@ -233,3 +235,9 @@ GRAMMAR = Grammar(
         "id-form": "string too long. Expected a string with maximum length 64",
     },
 )
+_FOR_OPENAI = replace(GRAMMAR, sendable_element=sendable_to_openai, sendable_block=sendable_to_openai)
+
+
+def model_grammar(model: Model) -> Grammar:
+    """The rules for a model. OpenAI refuses fields that other servers accept."""
+    return _FOR_OPENAI if model.vendor == "openai" else GRAMMAR

@@ -12,7 +12,7 @@ from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolR
 from foldline.wire.formats import LossCollector, StoredElements, element_format, format_of
 from foldline.wire.openai_responses.parse import NAME
 from foldline.wire.openai_responses.render_items import call_item, content, kind_of, result_item, unchanged_value
-from foldline.wire.openai_responses.sendable import sendable_item
+from foldline.wire.openai_responses.sendable import sendable_to_openai
 from foldline.wire.part_mapping import media_placeholder, request_role
 
 _CONTENT = frozenset(("input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "text"))
@@ -32,8 +32,8 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
         if wire.exact and stored.complete:
             for kind in stored.lost:
                 loss.add(kind, "the log holds no form of it that can be sent")
-            return [sendable_item(item) for item in stored.items]
-        base = stored.items[0] if len(stored.items) == 1 else {}
+            return [sendable_to_openai(item) for item in stored.items]
+        base = sendable_to_openai(stored.items[0]) if len(stored.items) == 1 else {}
     base = {key: value for key, value in base.items() if key != "id"}
     items: list[Any] = [result_item(result, base, loss) for result in message.results]
     pending: list[Part] = []

@@ -1,9 +1,16 @@
-"""Responses items without the fields and item ids that the API refuses."""
+"""Responses items without the fields and item ids that the API refuses.
+
+Other servers accept more fields, so only requests to OpenAI's models lose the fields that OpenAI does not know.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
+
+from foldline.json_text import dumps
+from foldline.wire.object_fields import with_inner, with_inner_list, with_known_fields
+from foldline.wire.openai_responses.fields import ACTIONS, ITEMS, PARTS, STATES
 
 _NOT_NULL = ("id", "status", "async", "namespace", "execution", "action", "actions", "phase")
 """Optional fields that may be missing but not null."""
@@ -23,12 +30,15 @@ _PREFIXES = {
     "compaction": "cmp",
 }
 """The first letters of the item ids of each type."""
-_OPTIONAL_IDS = ("message", "function_call", "custom_tool_call", "compaction")
+_NEEDS_ID = frozenset(kind for kind in _PREFIXES if "id" in ITEMS[kind].required)
+_LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+"""Items whose output is a text or a list. Codex also logged a single part, or an object with a text and its success."""
+_EXECUTIONS = ("server", "client")
 _PHASES = ("commentary", "final_answer")
 
 
 def sendable_item(item: Any) -> Any:
-    """The item without refused fields; the same object if it has none."""
+    """The item without fields that are null and without an illegal id; the same object if it has none."""
     if not isinstance(item, dict):
         return item
     kind = item.get("type", "message")
@@ -39,13 +49,65 @@ def sendable_item(item: Any) -> Any:
     name = item.get("id")
     if isinstance(name, str) and kind in _PREFIXES and not _is_legal(name, kind):
         refused.add("id")
-        if kind not in _OPTIONAL_IDS:
-            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-            changes["id"] = f"{_PREFIXES[kind]}_{digest}"
-    if not refused:
+        if kind in _NEEDS_ID:
+            changes["id"] = _new_id(kind, name)
+    output = item.get("output")
+    if kind in _LISTED_OUTPUTS and isinstance(output, dict):
+        changes["output"] = [output] if "type" in output else str(output.get("content") or "")
+    if not refused and not changes:
         return item
     return {key: value for key, value in item.items() if key not in refused} | changes
 
 
+def sendable_to_openai(item: Any) -> Any:
+    """The item without null fields and without fields that OpenAI does not know.
+
+    An item gets an id if OpenAI demands one. The same item always gets the same id.
+    """
+    sent = sendable_item(item)
+    kind = sent.get("type", "message") if isinstance(sent, dict) else None
+    fields = (ITEMS.get(kind) or PARTS.get(kind)) if isinstance(kind, str) else None
+    if fields is None:
+        return sent
+    sent = _with_known_values(with_known_fields(sent, fields), str(kind))
+    if kind == "local_shell_call" and not (sent.get("call_id") and sent.get("id")):
+        name = sent.get("call_id") or sent.get("id")
+        return {**sent, "call_id": name, "id": name} if name else sent
+    if kind in _NEEDS_ID and not sent.get("id"):
+        sent = {"id": _new_id(str(kind), dumps(sent)), **sent}
+    if kind == "web_search_call":
+        return with_inner(sent, "action", _sendable_action)
+    for key in ("content", "output"):
+        sent = with_inner_list(sent, key, _sendable_part)
+    return sent
+
+
+def _with_known_values(item: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The item. An unknown status is left out or, where the item needs one, replaced by "completed"."""
+    status, execution = item.get("status"), item.get("execution")
+    if status is not None and status not in STATES.get(kind, (status,)):
+        item = {**item, "status": "completed"}
+        if "status" not in ITEMS[kind].required:
+            del item["status"]
+    if execution is not None and execution not in _EXECUTIONS:
+        item = {**item, "execution": "client" if item.get("call_id") else "server"}
+    return item
+
+
+def _sendable_action(action: Any) -> Any:
+    fields = ACTIONS.get(str(action.get("type"))) if isinstance(action, dict) else None
+    return with_known_fields(action, fields) if fields else action
+
+
+def _sendable_part(part: Any) -> Any:
+    fields = PARTS.get(str(part.get("type"))) if isinstance(part, dict) else None
+    return with_known_fields(part, fields) if fields else part
+
+
 def _is_legal(name: str, kind: str) -> bool:
     return 0 < len(name) <= _LONGEST_ID and name.startswith(_PREFIXES[kind])
+
+
+def _new_id(kind: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"{_PREFIXES[kind]}_{digest}"

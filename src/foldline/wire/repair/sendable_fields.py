@@ -25,6 +25,10 @@ def with_sendable_fields(index: int, message: Message, context: RepairContext) -
         parts = tuple([_with_sendable_wire(part, context) for part in message.parts])
         if not has_same_parts(parts, message.parts):
             changed = message.with_parts(*parts)
+        if wire is not None and wire.format == context.format and type(wire.value) is dict:
+            element = grammar.sendable_element(wire.value)
+            if element is not wire.value:
+                changed = replace(changed, wire=Wire(wire.format, element, exact=False))
     if changed is not message:
         context.note("field", index, "fields that the provider refuses were left out")
     return changed

@@ -22,6 +22,14 @@ _LOG_ONLY = frozenset(
     )
 )
 """Fields of a logged item that the API does not know, or that refer to stored items."""
+_TOOLS = frozenset(
+    (
+        *("apply_patch", "code_interpreter", "computer", "computer_use_preview", "custom", "file_search", "function"),
+        *("image_generation", "local_shell", "mcp", "namespace", "programmatic_tool_calling", "shell", "tool_search"),
+        *("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"),
+    )
+)
+"""The types of tools that a tool search may find (openai-python 3.49, read in November 2026)."""
 
 
 def payload(line: Any) -> Any:
@@ -67,11 +75,19 @@ def sendable(line: Any) -> StoredElements:
 
 
 def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """The item without the fields that only logs have. The item's id stays if results refer to it."""
+    """The item without the fields that only logs have, and without found tools of a type that the API does not know.
+
+    The item's id stays if results refer to it.
+    """
     kind = entry.get("type")
     answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))
     drop = _LOG_ONLY - {"id"} if answered else _LOG_ONLY
-    return entry if drop.isdisjoint(entry) else {key: value for key, value in entry.items() if key not in drop}
+    if not drop.isdisjoint(entry):
+        entry = {key: value for key, value in entry.items() if key not in drop}
+    tools = entry.get("tools")
+    if isinstance(tools, list) and any(string_at(tool, "type") not in _TOOLS for tool in tools):
+        return {**entry, "tools": [tool for tool in tools if string_at(tool, "type") in _TOOLS]}
+    return entry
 
 
 def _kind(entry: Any) -> str:

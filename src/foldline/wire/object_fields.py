@@ -1,0 +1,73 @@
+"""The fields that a provider accepts in one type of object, and functions that find or remove all other fields.
+
+Providers refuse a request because of one unknown field ("Extra inputs are not permitted"), and because of null in many
+fields that may be missing. Each format has tables of its objects in its file `fields.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import is_not
+from typing import Any, NamedTuple
+
+
+class ObjectFields(NamedTuple):
+    """The fields of one type of object."""
+
+    required: tuple[str, ...]
+    known: frozenset[str]
+    not_null: frozenset[str]
+    """Fields that may be missing or must be there, but may not be null."""
+
+
+def object_fields(required: str = "", optional: str = "", nullable: str = "") -> ObjectFields:
+    """The table of an object: names of required fields, of fields that may be missing, and of fields that may be null.
+
+    A field that may be null may also be missing, unless it is required too. Names are separated by spaces.
+
+    >>> sorted(object_fields("type text", "index", "citations").known)
+    ['citations', 'index', 'text', 'type']
+    """
+    needed, free, null = required.split(), optional.split(), nullable.split()
+    return ObjectFields(tuple(needed), frozenset((*needed, *free, *null)), frozenset((*needed, *free)) - {*null})
+
+
+def field_faults(value: Mapping[str, Any], fields: ObjectFields) -> list[str]:
+    """What is wrong with the fields of an object, one sentence for each field; empty if nothing is.
+
+    >>> field_faults({"type": "text", "index": 0}, object_fields("type text"))
+    ["the field 'index' is unknown", "the field 'text' is missing"]
+    """
+    faults = [f"the field {str(name)[:80]!r} is unknown" for name in value if name not in fields.known]
+    faults += [
+        f"the field {name!r} is null" for name, inner in value.items() if inner is None and name in fields.not_null
+    ]
+    return faults + [f"the field {name!r} is missing" for name in fields.required if name not in value]
+
+
+def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:
+    """The object without unknown fields and without optional fields that may not be null but are.
+
+    If nothing is removed, the same object is returned.
+    """
+    if value.keys() <= fields.known and None not in value.values():
+        return value
+    removed = {key for key in value if key not in fields.known}
+    removed |= {key for key in fields.not_null.difference(fields.required) if key in value and value[key] is None}
+    return {key: inner for key, inner in value.items() if key not in removed} if removed else value
+
+
+def with_inner(value: dict[str, Any], key: str, clean: Callable[[Any], Any]) -> dict[str, Any]:
+    """The object with the cleaned form of the value under `key`; the same object if that value stays the same."""
+    inner = value.get(key)
+    cleaned = None if inner is None else clean(inner)
+    return value if cleaned is inner else {**value, key: cleaned}
+
+
+def with_inner_list(value: dict[str, Any], key: str, clean: Callable[[Any], Any]) -> dict[str, Any]:
+    """The object with the cleaned elements of the list under `key`; the same object if they all stay the same."""
+    inner = value.get(key)
+    if not isinstance(inner, list):
+        return value
+    cleaned = [clean(each) for each in inner]
+    return {**value, key: cleaned} if any(map(is_not, cleaned, inner)) else value
