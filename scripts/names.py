@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "foldline"
-ROLES = {"parse", "render", "grammar", "stream", "usage", "framing", "validate", "sendable", "signs"}
+ROLES = {"parse", "render", "grammar", "stream", "usage", "framing", "validate", "sendable", "signs", "fields"}
 """File names that each folder of a wire format repeats."""
 DOCUMENTED = {
     "Context": "documented by the window_budget API",
