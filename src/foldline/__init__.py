@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from foldline import digesters
     from foldline.errors import ConfigError, FoldlineError, FormatUnknown, InputError, ViewTooLarge, WireError
     from foldline.fit import fit
+    from foldline.integrations.wrapped_clients import wrap
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
     from foldline.plan.gate import Need
     from foldline.policy import Policy
@@ -28,11 +29,12 @@ __all__ = ["AsyncSession", "AsyncTools", "Tools"]
 __all__ += ["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
 __all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]
 __all__ += ["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse"]
-__all__ += ["digesters", "fit", "read", "render"]
+__all__ += ["digesters", "fit", "read", "render", "wrap"]
 
 _MODULES = {
     "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
     "fit": ("fit",),
+    "integrations.wrapped_clients": ("wrap",),
     "message": ("Media", "Message", "Opaque", "Part", "Text", "Thinking", "ToolCall", "ToolResult", "Usage"),
     "plan.gate": ("Need",),
     "policy": ("Policy",),

@@ -88,6 +88,7 @@ class AsyncSession:
     unpin = _awaited(Session.unpin)
     recall = _awaited(Session.recall)
     clear = _awaited(Session.clear)
+    rewind = _awaited(Session.rewind)
     use = _awaited(Session.use)
     _branch = _awaited(Session.branch)
 

@@ -439,7 +439,12 @@ class Session:
     @_locked
     def clear(self) -> None:
         """Start again with an empty view. A ledger keeps the messages: `recall(everywhere=True)` finds them."""
-        self._change(lambda entry: self.record.move(0, entry))
+        self.rewind(0)
+
+    @_locked
+    def rewind(self, length: int) -> None:
+        """Go back to the first `length` messages. A ledger keeps the others."""
+        self._change(lambda entry: self.record.move(length, entry))
 
     def _change(self, change: Callable[[int], object]) -> None:
         """Make a change, and try again if another process has changed the record in the meantime."""

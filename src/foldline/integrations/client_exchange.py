@@ -1,0 +1,124 @@
+"""One request of a provider's client: the body that is sent instead of the client's own, and the reply for the session.
+
+The client's own body is sent unchanged as long as nothing was folded. Requests that carry only a part of the history
+(`previous_response_id` and the like) are not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from foldline.errors import WireError
+from foldline.events import LOG
+from foldline.integrations.followed_session import FollowedSession, PreparedRequest
+from foldline.integrations.item_codec import wire_codec
+from foldline.message import Message
+from foldline.proxy.api_calls import ApiCall
+from foldline.session.session import Session
+from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK
+from foldline.wire.field_access import key_in
+from foldline.wire.formats import Format, request_format
+from foldline.wire.streaming.assembler import Assembler
+
+_PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
+"""Fields of requests whose history the provider has."""
+
+
+class ClientRequests:
+    """The requests of one wrapped client."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._followed: dict[str, FollowedSession] = {}
+        """The session, followed in each wire format that the client has used."""
+        self._lock = Lock()
+
+    def begin(self, call: ApiCall, body: Any) -> ClientExchange | None:
+        """The exchange for a request; None if it is passed on without being read."""
+        if call.kind != "create" or not isinstance(body, Mapping) or any(body.get(key) for key in _PARTIAL):
+            return None
+        try:
+            with self._lock:
+                if call.format not in self._followed:
+                    self._followed[call.format] = FollowedSession(self.session, wire_codec(call.format))
+            return ClientExchange(self._followed[call.format], call, body)
+        except Exception:  # noqa: BLE001 (the client must not notice a fault of foldline)
+            LOG.warning("foldline failed, the request is sent as it is", exc_info=True)
+            return None
+
+
+class ClientExchange:
+    """One request and its reply."""
+
+    def __init__(self, followed: FollowedSession, call: ApiCall, body: Mapping[str, Any]) -> None:
+        self._followed, self._format = followed, request_format(call.format)
+        self._body, self._list_key = body, key_in(body, self._format.list_key)
+        items = body.get(self._list_key)
+        tools = body.get("tools") or body.get("functions")
+        self._request = PreparedRequest(items=())
+        if isinstance(items, list) and items:
+            self._request = followed.prepare(
+                items,
+                system=_system(body, self._format),
+                tools=tools if isinstance(tools, list) else (),
+                model=call.model or str(body.get("model") or ""),
+            )
+        self._reply = Assembler(call.format)
+
+    @property
+    def folded_body(self) -> dict[str, Any] | None:
+        """The body to send; None if the client's own is sent."""
+        if not self._request.is_changed:
+            return None
+        elements = list(self._request.items)
+        if self._format.join_turns is not None:
+            elements = self._format.join_turns(elements)
+        body = {**self._body, self._list_key: elements}
+        if self._drops_blocks:
+            thinking = body.get("thinking")
+            given = dict(thinking) if isinstance(thinking, Mapping) else {}
+            body["thinking"] = {**DROP_BLOCK["thinking"], **given}
+        return body
+
+    @property
+    def betas(self) -> str:
+        """The value that the header `anthropic-beta` needs in addition; "" if none."""
+        return BINDING_BETA if self._request.is_changed and self._drops_blocks else ""
+
+    @property
+    def _drops_blocks(self) -> bool:
+        view = self._request.view
+        return view is not None and bool(view.unbound) and view.drops_blocks and self._format.name == "anthropic"
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the reply."""
+        try:
+            self._reply.feed(data)
+        except Exception:  # noqa: BLE001 (the client must not notice a fault of foldline)
+            LOG.warning("foldline failed to read a reply", exc_info=True)
+
+    def finish(self) -> None:
+        """Add the reply to the session, as far as it was received. Later calls have no effect."""
+        request, self._request = self._request, PreparedRequest(items=())
+        if request.branch is None:
+            return
+        try:
+            reply = self._reply.finish()
+        except Exception:  # noqa: BLE001 (the client must not notice a fault of foldline)
+            LOG.warning("foldline failed to read a reply", exc_info=True)
+            return
+        if reply is not None:
+            self._followed.record(request, *reply.messages)
+
+
+def _system(body: Mapping[str, Any], format: Format) -> tuple[Message, ...]:
+    """The message for the system field of a request."""
+    value = body.get(key_in(body, format.system_key)) if format.system_key else None
+    if value is None or format.parse_system is None:
+        return ()
+    try:
+        return (format.parse_system(value),)
+    except WireError:
+        return ()

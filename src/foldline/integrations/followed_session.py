@@ -1,0 +1,181 @@
+"""Keeps a session in step with a history that somebody else owns, and returns what to send for it.
+
+A framework passes its whole history to the model at every call. `FollowedSession.prepare` finds the history in the
+session, adds what is new, and returns the items of the view: the framework's own objects wherever the view shows a
+message unchanged. `FollowedSession.record` adds the reply. A fault of foldline is logged, and the history is sent as it
+is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+from foldline.compat.caller_messages import without_recall_advice
+from foldline.events import LOG
+from foldline.integrations.followed_branch import FollowedBranch, HistoryMatch
+from foldline.integrations.item_codec import ItemCodec
+from foldline.ledger import MAIN
+from foldline.message import Message, Text
+from foldline.placeholders import without_handles
+from foldline.recall.excerpt import RECALL_TOOL
+from foldline.session.record import BranchRecord
+from foldline.session.reply_ties import tie_replies
+from foldline.session.session import Session
+from foldline.view.compose import View
+
+MAX_BRANCHES = 16
+"""Number of branches of a session that are kept in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRequest:
+    """What to send for a history."""
+
+    items: Sequence[Any]
+    """The items to send; the caller's own list if nothing was changed."""
+    is_changed: bool = False
+    branch: FollowedBranch | None = None
+    """The branch that has the history; None if foldline failed, so that nothing is recorded."""
+    place: int = 0
+    """The length of the branch when the request was prepared."""
+    view: View | None = None
+
+
+class FollowedSession:
+    """A session with the histories that were sent under it; histories that differ are branches of the session."""
+
+    def __init__(self, session: Session, codec: ItemCodec) -> None:
+        self.session, self.codec = session, codec
+        self._lock = RLock()
+        self._branches = [FollowedBranch(session, codec)]
+        """The branches that were used, the most recently used last."""
+
+    def prepare(
+        self,
+        items: Sequence[Any],
+        *,
+        system: Sequence[Message] = (),
+        tools: Sequence[Any] | None = None,
+        model: str = "",
+    ) -> PreparedRequest:
+        """What to send for a history. Never raises: if foldline fails, the history is sent as it is.
+
+        `system` are system messages that are no items of the history. `tools` are the tool definitions of the request.
+        `model` is used if the session has no model of its own.
+        """
+        try:
+            with self._lock:
+                return self._prepare(items, system, tools, model)
+        except Exception:  # noqa: BLE001 (the caller must not notice a fault of foldline)
+            LOG.warning("foldline failed, the history is sent as it is", exc_info=True)
+            return PreparedRequest(items=items)
+
+    def record(self, request: PreparedRequest, *replies: Any) -> None:
+        """Add a reply to the session: messages, or items that the codec reads. Never raises."""
+        if request.branch is None or request.view is None:
+            return
+        try:
+            with self._lock:
+                self._record(request, request.branch, request.view, replies)
+        except Exception:  # noqa: BLE001 (the caller must not notice a fault of foldline)
+            request.branch.is_stale = True
+            LOG.warning("foldline failed to record a reply", exc_info=True)
+
+    def _prepare(
+        self, items: Sequence[Any], system: Sequence[Message], tools: Sequence[Any] | None, model: str
+    ) -> PreparedRequest:
+        branch, alignment = self._locate(items)
+        try:
+            self._configure(branch, tools, model)
+            if alignment.place < branch.length:
+                branch = self._shortened(branch, alignment)
+            branch.add(items, alignment, system)
+            view = branch.session.view()
+            shown = branch.items_of(view, None if _has_recall(tools) else _plain)
+        except BaseException:
+            branch.is_stale = True
+            raise
+        return PreparedRequest(
+            items=items if shown is None else shown,
+            is_changed=shown is not None,
+            branch=branch,
+            place=branch.length,
+            view=view,
+        )
+
+    def _locate(self, items: Sequence[Any]) -> tuple[FollowedBranch, HistoryMatch]:
+        """The branch that shares most with a history, and how far. A branch that the history continues is preferred."""
+        best, found = self._branches[-1], self._branches[-1].align(items)
+        if not best.is_continued(found):
+            for other in reversed(self._branches[:-1]):
+                aligned = other.align(items)
+                if (other.is_continued(aligned), aligned.place) > (best.is_continued(found), found.place):
+                    best, found = other, aligned
+        self._use(best)
+        return best, found
+
+    def _shortened(self, branch: FollowedBranch, alignment: HistoryMatch) -> FollowedBranch:
+        """The branch without the messages that the history does not have: shortened by an unconfirmed reply, or new."""
+        if alignment.place >= branch.confirmed:
+            branch.truncate(alignment.place)
+            return branch
+        return self._fork(branch, alignment.place)
+
+    def _fork(self, branch: FollowedBranch, place: int) -> FollowedBranch:
+        record, names = branch.session.record, {each.name for each in self._branches}
+        if isinstance(record, BranchRecord):
+            names |= {each.name for each in record.store.branches(record.branch.session)}
+        number = 2
+        while (name := f"{MAIN}-{number}") in names:
+            number += 1
+        fork = branch.fork(name, place)
+        self._use(fork)
+        return fork
+
+    def _use(self, branch: FollowedBranch) -> None:
+        if branch is not self._branches[-1]:
+            self._branches = [*(each for each in self._branches if each is not branch), branch][-MAX_BRANCHES:]
+
+    def _configure(self, branch: FollowedBranch, tools: Sequence[Any] | None, model: str) -> None:
+        """Tell the session about a changed model or changed tools."""
+        session = branch.session
+        name = model if model and not session.model.name else None
+        definitions = None if tools is None or list(tools) == branch.tools else tools
+        if name is not None or definitions is not None:
+            session.use(model=name, tools=definitions)
+        if tools is not None:
+            branch.tools = list(tools)
+
+    def _record(self, request: PreparedRequest, branch: FollowedBranch, view: View, replies: Sequence[Any]) -> None:
+        messages = [
+            message for each in replies for message in ([each] if isinstance(each, Message) else self.codec.read(each))
+        ]
+        if not messages or view.identity is None:
+            return
+        tied = tie_replies(messages, view.identity.extension)
+        branch.refresh()
+        if branch.length != request.place:
+            if branch.has_at(request.place, tied):
+                return  # the caller has already sent it back
+            branch = self._fork(branch, request.place)
+        branch.session.add(*tied)
+        branch.extend(tied)
+
+
+def _has_recall(tools: Sequence[Any] | None) -> bool:
+    """Whether the model has foldline's recall tool."""
+    for tool in tools or ():
+        value = tool.get("function", tool) if isinstance(tool, dict) else {}
+        if isinstance(value, dict) and value.get("name") == RECALL_TOOL:
+            return True
+    return False
+
+
+def _plain(message: Message) -> Message:
+    """A message that foldline added, without handles and without advice to recall, for a model without that tool."""
+    if message.kind != "digest":
+        return without_recall_advice(message)
+    return message.with_parts(Text(text=without_handles(message.text)))

@@ -1,0 +1,85 @@
+"""Converts between the items of somebody else's history (dicts, or a framework's objects) and messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
+from foldline.wire.formats import LossCollector, request_format
+
+_MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "file": "document", "document": "document"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCodec:
+    """The two conversions of one kind of item."""
+
+    read: Callable[[Any], Sequence[Message]]
+    """Returns the messages of an item; usually one."""
+    write: Callable[[Sequence[Message], Any], Sequence[Any]]
+    """Returns new items for changed messages.
+
+    The second argument is the item that the messages were read from. It is None for a message that foldline has added.
+    """
+
+
+def wire_codec(name: str) -> ItemCodec:
+    """The codec for the elements of a request format."""
+    format = request_format(name)
+
+    def read(item: Any) -> Sequence[Message]:
+        return (format.parse(item, None),)
+
+    def write(messages: Sequence[Message], _item: Any) -> Sequence[Any]:
+        loss = LossCollector()
+        return [element for message in messages for element in format.render(message, loss)]
+
+    return ItemCodec(read=read, write=write)
+
+
+def result_text(result: ToolResult) -> str:
+    """The text of a tool result, with a note in place of everything that is not text."""
+    return "\n".join(part.text if isinstance(part, Text) else f"[{part_kind(part)}]" for part in result.parts)
+
+
+def part_kind(part: Part) -> str:
+    """What a part is, in one word: its kind, or the name of its class."""
+    return getattr(part, "kind", "") or type(part).__name__.lower()
+
+
+def json_of(arguments: Any) -> str:
+    """The arguments of a call as JSON text. A text is returned as it is."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call as a dict; empty if they are no JSON object."""
+    try:
+        value = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def media_of(block: Mapping[str, Any]) -> Media | None:
+    """The media in a content block, in the forms that frameworks use; None if the block has none.
+
+    >>> media_of({"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}).url
+    'https://example.com/a.png'
+    """
+    kind = str(block.get("type") or "").removesuffix("_url").removeprefix("input_")
+    if kind not in _MEDIA_KINDS:
+        return None
+    source = block.get("source") or block.get(f"{kind}_url") or block.get(kind) or block
+    found = {"url": source} if isinstance(source, str) else source if isinstance(source, Mapping) else block
+    url, data = str(found.get("url") or ""), str(found.get("base64") or found.get("data") or "")
+    mime = str(found.get("mime_type") or found.get("media_type") or "")
+    if url.startswith("data:"):
+        head, _, data = url.partition(",")
+        url, mime = "", head.removeprefix("data:").partition(";")[0]
+    if not url and not data:
+        return None
+    return Media(kind=_MEDIA_KINDS[kind], mime=mime, data=data, url=url)

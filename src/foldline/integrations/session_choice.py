@@ -1,0 +1,54 @@
+"""Chooses the session for a conversation of a framework: the given one, or one for each conversation by its name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from foldline.integrations.followed_session import FollowedSession
+from foldline.integrations.item_codec import ItemCodec
+from foldline.policy import Policy
+from foldline.session.open_ledger import Ledger
+from foldline.session.session import Session
+
+MAX_OPEN_SESSIONS = 256
+"""Number of sessions that are kept open. A session on a ledger is opened again when it is needed."""
+
+
+class FollowedSessions:
+    """The sessions of one adapter."""
+
+    def __init__(
+        self,
+        source: Session | Ledger | None,
+        codec: ItemCodec,
+        *,
+        policy: Policy | str | None = None,
+        default_name: str = "agent",
+    ) -> None:
+        """`source` is the session of all conversations, or a ledger with a session for each conversation.
+
+        Without a source, each conversation has a session in memory. `policy` is the policy of new sessions.
+        """
+        self._source, self._codec, self._policy, self._default_name = source, codec, policy, default_name
+        self._open: OrderedDict[str, FollowedSession] = OrderedDict()
+        self._lock = Lock()
+
+    def session_of(self, name: str = "") -> FollowedSession:
+        """The followed session of the conversation with this name."""
+        key = "" if isinstance(self._source, Session) else name or self._default_name
+        with self._lock:
+            found = self._open.get(key)
+            if found is None:
+                found = self._open[key] = FollowedSession(self._session(key), self._codec)
+            self._open.move_to_end(key)
+            while len(self._open) > MAX_OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        return found
+
+    def _session(self, name: str) -> Session:
+        if isinstance(self._source, Session):
+            return self._source
+        if self._source is None:
+            return Session(policy=self._policy, name=name)
+        return self._source.session(name, policy=self._policy)

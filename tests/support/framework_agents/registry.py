@@ -1,0 +1,27 @@
+"""The agents whose packages are installed, by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+_AGENTS = {
+    "anthropic": ("sdk_agents", "AnthropicAgent", ("anthropic",)),
+    "openai": ("sdk_agents", "OpenAiChatAgent", ("openai",)),
+    "openai-responses": ("sdk_agents", "OpenAiResponsesAgent", ("openai",)),
+    "gemini": ("sdk_agents", "GeminiAgent", ("google.genai",)),
+    "langchain-anthropic": ("langchain_agents", "LangChainAnthropicAgent", ("langchain", "langchain_anthropic")),
+    "langchain-openai": ("langchain_agents", "LangChainOpenAiAgent", ("langchain", "langchain_openai")),
+    "langchain-responses": ("langchain_agents", "LangChainResponsesAgent", ("langchain", "langchain_openai")),
+}
+"""For each agent: its module, its class, and the packages that it needs."""
+AGENTS = tuple(_AGENTS)
+
+
+def agent_class(name: str) -> Any:
+    """The class of an agent; None if a package that it needs is missing."""
+    module, kind, packages = _AGENTS[name]
+    if not all(find_spec(package) is not None for package in packages):
+        return None
+    return getattr(import_module(f"support.framework_agents.{module}"), kind)
