@@ -232,6 +232,10 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "fold": {"number": 1},
     "recall": {"query": "port"},
     "preview": {},
+    "replay": {
+        "name": "chat.json",
+        "text": '[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]',
+    },
     "pin": {"handle": "#45"},
 }
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import click
@@ -12,7 +11,7 @@ from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths
 from foldline.cli.shared.ledger_choice import LedgerLocation, open_ledger
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table
-from foldline.cli.shared.usage_rows import DEFAULT_FOLDERS, UsageReader, UsageRow, UsageTotal, with_misses
+from foldline.cli.shared.usage_rows import DEFAULT_FOLDERS, GROUPS, UsageReader, UsageTotal, usage_totals
 from foldline.errors import InputError
 from foldline.measure.estimator import format_tokens
 
@@ -22,25 +21,6 @@ _MISSED = (
     "missed: tokens that were in the prompt cache at the request before, that the next request paid again, "
     "and what this cost more than reading the cache."
 )
-
-
-def _date(row: UsageRow) -> date | None:
-    """The day of a request in local time; None if the file has no time."""
-    return datetime.fromtimestamp(row.at, tz=UTC).astimezone().date() if row.at else None
-
-
-def _day(row: UsageRow) -> str:
-    day = _date(row)
-    return day.isoformat() if day else "unknown"
-
-
-GROUPS: dict[str, Callable[[UsageRow], str]] = {
-    "day": _day,
-    "month": lambda row: _day(row)[:7],
-    "project": lambda row: row.project,
-    "model": lambda row: row.model,
-    "session": lambda row: row.session,
-}
 
 
 @click.command()
@@ -74,7 +54,7 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, ledger
         with open_ledger(LedgerLocation(url=ledger, source="flag")) as opened:
             reader.read_ledger(opened.store)
     rows = reader.rows
-    totals, overall, unpriced = _totals(rows, groups, first)
+    totals, overall, unpriced = usage_totals(rows, groups, first)
     if as_json:
         listed = [dict(zip(groups, key, strict=True)) | total.as_json() for key, total in totals.items()]
         print_json({"by": list(groups), "groups": listed, "total": overall.as_json(), "without_price": unpriced})
@@ -105,23 +85,6 @@ def _parse_day(text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise InputError(f"not a day: {text!r}", hint="write it as 2026-11-01") from None
-
-
-def _totals(
-    rows: Iterable[UsageRow], groups: tuple[str, ...], first: date | None
-) -> tuple[dict[tuple[str, ...], UsageTotal], UsageTotal, list[str]]:
-    """The total of each group, sorted by name, the total of all, and the models without a price."""
-    totals: dict[tuple[str, ...], UsageTotal] = {}
-    overall, unpriced = UsageTotal(), set[str]()
-    for row, missed, prices in with_misses(rows):
-        day = _date(row)
-        if first is not None and (day is None or day < first):
-            continue
-        if prices is None:
-            unpriced.add(row.model)
-        for total in (totals.setdefault(tuple(GROUPS[name](row) for name in groups), UsageTotal()), overall):
-            total.add(row, missed, prices)
-    return dict(sorted(totals.items())), overall, sorted(unpriced)
 
 
 def _print(groups: tuple[str, ...], totals: dict[tuple[str, ...], UsageTotal], overall: UsageTotal) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 from foldline import __version__
 from foldline.cli.shared.output import without_secrets
 from foldline.errors import InputError
+from foldline.page.advice import advice
 from foldline.page.fold_rows import whole_fold
 from foldline.page.message_rows import message_rows, whole_message
+from foldline.page.money_report import money_report
 from foldline.page.request_rows import RequestWindow
 from foldline.page.session_reader import SessionReader
 from foldline.page.session_summary import request_report, session_report, session_summary
@@ -103,3 +105,25 @@ class PageApi:
         )
         answer: dict[str, Any] = without_secrets({"query": query, **found.to_dict()})
         return answer
+
+    def advice(self, **where: str) -> dict[str, Any]:
+        """What could leave the window now."""
+        return self._cached(advice, **where)
+
+    def totals(self, **where: str) -> dict[str, Any]:
+        """The number of requests of a session, and what its folds saved."""
+        report = self.requests(**where)
+        return {"requests": len(report["requests"]), "saving": report["saving"]}
+
+    def money(self, *, by: str, source: str) -> dict[str, Any]:
+        """Tokens and money of all sessions."""
+        sources = self.sources
+        stores = [sources.ledger_of(owner).store for owner in sources.owners()]
+        key = ("money", by, source, self.sessions()["version"])
+        with self._lock:
+            found = self._answers.get(key)
+        if found is None:
+            found = money_report(stores, sources.logs, by=by, source=source)
+            with self._lock:
+                self._answers[key] = found
+        return found

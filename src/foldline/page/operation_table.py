@@ -5,6 +5,7 @@ from __future__ import annotations
 from foldline.page.actions import PageActions
 from foldline.page.api import PageApi
 from foldline.page.operations import SESSION, Operation, Parameter
+from foldline.page.replay_report import replay_report
 
 _NUMBER = Parameter(name="number", about="The number, counted from 1.", type="integer", required=True, least=1)
 
@@ -30,7 +31,13 @@ _REPORT = _answer(
 
 def operation_table(api: PageApi, actions: PageActions) -> tuple[Operation, ...]:
     """All operations."""
-    return (*_session_operations(api), *_message_operations(api), *_fold_operations(actions), *_pin_operations(actions))
+    return (
+        *_session_operations(api),
+        *_message_operations(api),
+        *_report_operations(api),
+        *_fold_operations(actions),
+        *_pin_operations(actions),
+    )
 
 
 def _session_operations(api: PageApi) -> tuple[Operation, ...]:
@@ -125,6 +132,55 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
             summary="Search the messages",
             parameters=(*SESSION, query, everywhere),
             returns=_answer(string="query", array="results", integer="tokens", boolean="complete"),
+        ),
+    )
+
+
+def _report_operations(api: PageApi) -> tuple[Operation, ...]:
+    by = Parameter(name="by", about="Group by day, month, project, model or session.", default="day")
+    source = Parameter(name="source", about="Read the ledger or the files of agents.", default="ledger")
+    return (
+        Operation(
+            path="advice",
+            call=api.advice,
+            summary="What could leave the window now, with what a fold up to there would free and cost",
+            parameters=SESSION,
+            returns=_answer(string="version", array="rows"),
+        ),
+        Operation(
+            path="totals",
+            call=api.totals,
+            summary="The number of requests of a session, and what its folds saved",
+            parameters=SESSION,
+            returns=_answer(integer="requests", object="saving"),
+        ),
+        Operation(
+            path="money",
+            call=api.money,
+            summary="Tokens and money of all sessions, what misses cost, and what folds saved",
+            parameters=(by, source),
+            returns=_answer(
+                string="by source",
+                array="groups without_price",
+                object="total",
+                object_or_null="savings holdout",
+            ),
+        ),
+        Operation(
+            path="replay",
+            call=replay_report,
+            summary="What policies would have done with a transcript; nothing is stored",
+            parameters=(
+                Parameter(name="name", about="The name of the file.", required=True),
+                Parameter(name="text", about="The transcript.", required=True),
+                Parameter(name="policies", about="Names of policies, with commas.", default=""),
+                Parameter(
+                    name="window", about="The window in tokens; 0: the model's.", type="integer", default=0, least=0
+                ),
+                Parameter(name="model", about="The model; by default the transcript's.", default=""),
+            ),
+            changes=True,
+            returns=_answer(string="name format", integer="messages", array="policies"),
         ),
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import accumulate
 from statistics import median
 from typing import Any, NamedTuple
 
 from foldline.errors import InputError
+from foldline.ledger.receipts import CacheMiss, Receipt, read_receipts
 from foldline.message import Usage
 from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader
 from foldline.plan.fold_cost import prices_of, request_cost
@@ -19,6 +20,38 @@ _TURNS = 12
 _MISS_TOKENS = 1_024
 """Fewer missed tokens than this are not called a miss."""
 _MILLION = 1e6
+
+
+CAUSES = {
+    "expired": "the cache expired, {minutes} minutes after the request before",
+    "tools": "the client changed its tools",
+    "system": "the client changed its system prompt",
+    "history": "the client changed messages that it had sent before",
+    "model": "the client changed the model",
+    "settings": "the client changed a setting of the request",
+    "fold": "a fold replaced messages by a digest",
+    "lookback": "too many blocks were added between two breakpoints of the cache",
+    "provider": "the provider did not read its cache, although the request begins like the one before",
+}
+"""The causes of the proxy's receipts as sentences."""
+
+
+def cause_text(miss: CacheMiss) -> str:
+    """Why the cache was not read, with the first part of the request that differs."""
+    text = CAUSES.get(miss.cause, miss.cause).format(minutes=round(miss.pause_s / 60))
+    return f"{text} ({miss.path})" if miss.path else text
+
+
+def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
+    """The receipts of a branch by the usage that they report, oldest first."""
+    found: dict[Usage, deque[Receipt]] = {}
+    after = 0
+    while page := read_receipts(reader.store, reader.branch.session, after=after):
+        after = page[-1].id
+        for receipt in page:
+            if receipt.branch == reader.branch.name:
+                found.setdefault(receipt.usage, deque()).append(receipt)
+    return found
 
 
 class RequestPoint(NamedTuple):
@@ -53,6 +86,7 @@ class RequestWindow:
         self.points = request_points(self.facts, reader.fold_changes())
         self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
         self.fixed = self.setup.tools + self.setup.extra
+        self.receipts = _receipts_by_usage(reader)
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
     def estimate(self, point: RequestPoint) -> int:
@@ -77,6 +111,10 @@ class RequestWindow:
             sent = usage.prompt if usage else estimate
             whole = sent + max(0, self.fixed + self.prefix[point.reply] - estimate)
             missed, cause = (0, "") if usage is None or before is None else self._miss(before, point, usage)
+            receipt = self._receipt(usage)
+            if receipt is not None:
+                whole = receipt.untouched.prompt
+                missed, cause = (receipt.miss.tokens, cause_text(receipt.miss)) if receipt.miss else (0, "")
             rows.append(
                 {
                     "number": number,
@@ -93,10 +131,17 @@ class RequestWindow:
                     "fold": self._fold_number(point),
                     "missed": missed,
                     "cause": cause,
+                    "usd": receipt.usd if receipt else None,
+                    "untouched_usd": receipt.untouched_usd if receipt else None,
                 }
             )
             before = (point, usage) if usage else before
         return rows
+
+    def _receipt(self, usage: Usage | None) -> Receipt | None:
+        """The receipt of the next request with this usage; None if the proxy stored none."""
+        found = self.receipts.get(usage) if usage else None
+        return found.popleft() if found else None
 
     def _fold_number(self, point: RequestPoint) -> int:
         fold = point.change.fold if point.change else None
@@ -112,13 +157,15 @@ class RequestWindow:
             return 0, ""
         old, new = self.facts[last.reply], self.facts[point.reply]
         if last.change != point.change:
-            return missed, "fold" if point.change and point.change.kind == "fold" else "unfold"
+            return missed, CAUSES[
+                "fold"
+            ] if point.change and point.change.kind == "fold" else "an unfold brought messages back"
         if old.model and new.model and old.model != new.model:
-            return missed, f"model changed from {old.model} to {new.model}"
+            return missed, f"the model changed from {old.model} to {new.model}"
         idle = new.at - old.at if new.at and old.at else 0.0
         life = self.setup.model.cache.ttl_seconds
         if life and idle > life:
-            return missed, f"cache expired after {idle / 60:.0f} minutes without a request"
+            return missed, CAUSES["expired"].format(minutes=round(idle / 60))
         return missed, "the beginning of the request changed"
 
     def window_at(self, number: int) -> dict[str, Any]:
@@ -166,8 +213,14 @@ class RequestWindow:
         return max(0, int((limit - tokens) // growth)) if growth else None
 
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Tokens and money that the folds saved: each request against the whole conversation, both read from cache."""
+        """Tokens and money that the folds saved: each request against the whole conversation.
+
+        The money comes from the receipts of the proxy. Without them, what was left out has the price of a cache read.
+        """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
+        paid = [row["untouched_usd"] - row["usd"] for row in rows if None not in (row["usd"], row["untouched_usd"])]
+        if paid:
+            return {"tokens": whole - sent, "sent": sent, "whole": whole, "money": sum(paid), "from_receipts": True}
         prices = prices_of(self.setup.model)
         money: float | None = None
         if self.setup.model.prices is not None:
@@ -175,4 +228,4 @@ class RequestWindow:
             for row in rows:
                 left_out = row["whole"] - row["tokens"]
                 money += request_cost(prices, tokens=left_out, common=left_out, warm=True) / _MILLION
-        return {"tokens": whole - sent, "sent": sent, "whole": whole, "money": money}
+        return {"tokens": whole - sent, "sent": sent, "whole": whole, "money": money, "from_receipts": False}

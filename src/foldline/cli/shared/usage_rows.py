@@ -7,7 +7,8 @@ holds in several lines, or that several files hold, counts once, with its last f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,3 +204,40 @@ def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Price
         known = usage.cache_read + usage.cache_write
         cached[key] = known if usage.cache_write else max(known, usage.prompt if usage.cache_read else 0)
         yield row, missed, prices[row.model]
+
+
+def _date(row: UsageRow) -> date | None:
+    """The day of a request in local time; None if the file has no time."""
+    return datetime.fromtimestamp(row.at, tz=UTC).astimezone().date() if row.at else None
+
+
+def _day(row: UsageRow) -> str:
+    day = _date(row)
+    return day.isoformat() if day else "unknown"
+
+
+GROUPS: dict[str, Callable[[UsageRow], str]] = {
+    "day": _day,
+    "month": lambda row: _day(row)[:7],
+    "project": lambda row: row.project,
+    "model": lambda row: row.model,
+    "session": lambda row: row.session,
+}
+"""What requests can be grouped by."""
+
+
+def usage_totals(
+    rows: Iterable[UsageRow], groups: tuple[str, ...], first: date | None
+) -> tuple[dict[tuple[str, ...], UsageTotal], UsageTotal, list[str]]:
+    """The total of each group, sorted by name, the total of all, and the models without a price."""
+    totals: dict[tuple[str, ...], UsageTotal] = {}
+    overall, unpriced = UsageTotal(), set[str]()
+    for row, missed, prices in with_misses(rows):
+        day = _date(row)
+        if first is not None and (day is None or day < first):
+            continue
+        if prices is None:
+            unpriced.add(row.model)
+        for total in (totals.setdefault(tuple(GROUPS[name](row) for name in groups), UsageTotal()), overall):
+            total.add(row, missed, prices)
+    return dict(sorted(totals.items())), overall, sorted(unpriced)

@@ -1,6 +1,85 @@
-// Tokens and money by day, project, model and session.
-import { h, put } from "./dom.js";
-export async function showMoney(main) {
-  put(main, h("div", { class: "page" }, h("h1", {}, "Money")));
-  return () => {};
+// Tokens and money by day, model, project and session; what misses cost; what folds saved; the hold-out comparison.
+
+import { get } from "./api.js";
+import { showFault } from "./dialogs.js";
+import { h, put, visible } from "./dom.js";
+import { money, percent, plural, tokens, whole } from "./format.js";
+import { stat } from "./changes.js";
+
+const GROUPS = { day: "day", month: "month", model: "model", project: "project", session: "session" };
+
+export async function showMoney(main, params) {
+  const by = h("select", { id: "by", onchange: () => load() }, Object.entries(GROUPS).map(([value, title]) => h("option", { value, selected: value === (params.by || "day") }, `By ${title}`)));
+  const source = h("select", { id: "source", onchange: () => load() }, h("option", { value: "ledger" }, "The ledger"), h("option", { value: "files" }, "Session files of agents"));
+  const body = h("div", { "aria-live": "polite" });
+  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Money")),
+    h("div", { class: "tools" }, h("label", { class: "hide", for: "by" }, "Group"), by, h("label", { class: "hide", for: "source" }, "Source"), source), body));
+  document.title = "foldline: money";
+  let turn = 0;
+  async function load() {
+    const mine = ++turn;
+    put(body, h("p", { class: "loading" }, "Reading every request…"));
+    try {
+      const report = await get("money", { by: by.value, source: source.value });
+      if (mine === turn) put(body, view(report));
+    } catch (error) {
+      if (mine === turn) showFault(body, error);
+    }
+  }
+  await load();
+  return () => { turn += 1; };
+}
+
+function view(report) {
+  if (!report.total.requests) {
+    return h("p", { class: "empty card" }, "No reply here says what it used. Requests through “foldline serve”, imported sessions and session files do.");
+  }
+  const total = report.total;
+  return [
+    h("section", { class: "card", "aria-label": "Total" }, h("h2", {}, "Total"), h("div", { class: "stat-row" },
+      stat("Cost", money(total.cost)), stat("Requests", whole(total.requests)),
+      stat("Read from the cache", percent(total.cache_read / Math.max(1, total.cache_read + total.cache_write + total.input))),
+      stat("Cache misses", `${tokens(total.missed, true)} tokens, ${money(total.miss_cost)}`),
+      report.savings ? stat("Without folding", money(report.savings.untouched_usd)) : null,
+      report.savings ? stat("Saved", money(report.savings.untouched_usd - report.savings.usd)) : null)),
+    report.savings?.misses.length ? misses(report.savings.misses) : null,
+    report.savings ? holdout(report.holdout) : null,
+    groups(report),
+    report.without_price.length ? h("p", { class: "muted" }, `Without a known price, so not in the cost: ${report.without_price.join(", ")}`) : null,
+  ];
+}
+
+function groups(report) {
+  const most = Math.max(...report.groups.map((row) => row.cost), 1e-9);
+  const rows = report.by === "day" || report.by === "month" ? [...report.groups].reverse() : [...report.groups].sort((one, other) => other.cost - one.cost);
+  return h("section", { class: "card", "aria-label": `By ${report.by}` }, h("h2", {}, `By ${report.by}`), h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", { class: "wide" },
+    h("thead", {}, h("tr", {}, [report.by, "", "cost", "requests", "read", "written", "fresh", "output", "missed"].map((title, place) =>
+      h("th", { scope: "col", class: place > 1 ? "num" : "" }, title || h("span", { class: "hide" }, "share"))))),
+    h("tbody", {}, rows.slice(0, 400).map((row) => h("tr", {},
+      h("th", { scope: "row", class: "name", title: row.name }, h("bdi", {}, visible(shortened(row.name)))),
+      h("td", { class: "track-cell" }, h("span", { class: "hbar-track block" }, h("span", { class: "hbar-fill k-after", css: { width: `${100 * row.cost / most}%` } }))),
+      h("td", { class: "num strong" }, money(row.cost)), h("td", { class: "num" }, whole(row.requests)),
+      [row.cache_read, row.cache_write, row.input, row.output].map((size) => h("td", { class: "num" }, tokens(size, true))),
+      h("td", { class: "num" }, row.missed ? `${tokens(row.missed, true)} ${money(row.miss_cost)}` : "—")))))));
+}
+
+const shortened = (name) => (name.length > 34 ? (name.includes("/") ? `…${name.slice(-33)}` : `${name.slice(0, 33)}…`) : name || "unknown");
+
+function misses(rows) {
+  return h("section", { class: "card", "aria-label": "Cache misses by cause" }, h("h2", {}, "Cache misses by cause"), h("table", {},
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Cause"), ["requests", "tokens", "cost"].map((title) => h("th", { scope: "col", class: "num" }, title)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row.cause), h("td", { class: "num" }, whole(row.requests)),
+      h("td", { class: "num" }, tokens(row.tokens, true)), h("td", { class: "num" }, money(row.usd)))))));
+}
+
+function holdout(found) {
+  if (!found) {
+    return h("section", { class: "card", "aria-label": "Hold-out" }, h("h2", {}, "Hold-out comparison"),
+      h("p", { class: "muted" }, "No session is held out. With “foldline serve --holdout 0.05”, 5% of the new sessions are only observed, and the saving is measured against them."));
+  }
+  const certain = found.low !== null;
+  return h("section", { class: "card", "aria-label": "Hold-out" }, h("h2", {}, "Hold-out comparison"), h("div", { class: "stat-row" },
+    stat("With folds", `${money(found.folded.per_request)} per request (${plural(found.folded.sessions, "session")})`),
+    stat("Only observed", `${money(found.held_out.per_request)} per request (${plural(found.held_out.sessions, "session")})`),
+    stat("Saved per request", certain ? `${money(found.difference)}, 95%: ${money(found.low)} to ${money(found.high)}` : `${money(found.difference)}; too few sessions to say how sure`)));
 }

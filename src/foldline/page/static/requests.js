@@ -2,9 +2,16 @@
 
 import { get } from "./api.js";
 import { h, put } from "./dom.js";
-import { moment, percent, plural, tokens, whole } from "./format.js";
+import { money, moment, percent, plural, tokens, whole } from "./format.js";
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function stroke(draw2d, fromX, fromY, toX, toY) {
+  draw2d.beginPath();
+  draw2d.moveTo(fromX, fromY);
+  draw2d.lineTo(toX, toY);
+  draw2d.stroke();
+}
 
 export function requestsCard(card, context) {
   let answer = null;
@@ -63,7 +70,7 @@ export function requestsCard(card, context) {
       width: Math.max(260, box.clientWidth), height: 240, legend: { show: false }, padding: [14, 8, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: { x: { time: false, range: [numbers[0] - 1, numbers[numbers.length - 1]] }, y: { range: [0, roof] } },
-      axes: [{ ...axis, grid: { show: false }, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) && tick > 0 ? tick : "")) },
+      axes: [{ ...axis, size: 30, grid: { show: false }, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) && tick > 0 ? tick : "")) },
         { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => tokens(tick, true)) }],
       series, hooks: { draw: [overlay], ready: [(made) => made.over.addEventListener("click", () => { if (made.cursor.idx !== null) choose(rows[made.cursor.idx].number); })] },
     }, data, put(box));
@@ -133,6 +140,8 @@ export function requestsCard(card, context) {
       h("h3", {}, `Request ${chosen}`), h("span", { class: "muted" }, moment(row.at)),
       h("span", {}, h("b", {}, tokens(row.tokens, row.exact)), " tokens"),
       row.exact ? h("span", { class: "muted" }, `${percent(row.read / Math.max(1, row.tokens))} from the cache`) : null,
+      row.whole > row.tokens ? h("span", { class: "muted" }, `${tokens(row.whole)} without folding`) : null,
+      row.usd !== null ? h("span", { class: "muted" }, money(row.usd)) : null,
       h("a", { href: context.linkTo(row.message) }, `reply #${row.message}`)),
     row.missed ? h("p", { class: "fault" }, `Cache miss: ${tokens(row.missed, true)} tokens were paid again. Cause: ${row.cause}.`) : null, table);
     try {

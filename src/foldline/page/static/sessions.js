@@ -2,7 +2,7 @@
 
 import { get, watch } from "./api.js";
 import { h, put, visible } from "./dom.js";
-import { ago, plural, tokens, whole } from "./format.js";
+import { ago, money, plural, tokens, whole } from "./format.js";
 import { meter } from "./meter.js";
 
 const STATES = ["folding", "full", "fold due", "warned", "breaker open", "cold cache"];
@@ -15,6 +15,8 @@ export function sessionLink(row, extra = {}) {
 
 export async function showSessions(main) {
   let rows = [];
+  let left = false;
+  let queue = Promise.resolve();
   const summaries = new Map();
   const search = h("input", { type: "search", id: "find", placeholder: "Find a session or a model", "aria-label": "Find a session or a model", oninput: () => draw() });
   const filter = h("select", { "aria-label": "Show", onchange: () => draw() },
@@ -35,9 +37,20 @@ export async function showSessions(main) {
       const summary = await get("summary", { owner: row.owner, session: row.session });
       summaries.set(keyOf(row), { ...summary, from: version });
       fillRow(node, row, summary);
+      queue = queue.then(() => loadTotals(row, version));
     } catch (error) {
       node.querySelector(".session-meter").textContent = error.message;
     }
+  }
+
+  async function loadTotals(row, version) {
+    if (left) return;
+    const found = await get("totals", { owner: row.owner, session: row.session }).catch(() => null);
+    const summary = summaries.get(keyOf(row));
+    if (!found || left || summary?.from !== version) return;
+    summary.totals = found;
+    const node = [...list.children].find((one) => one.dataset.key === keyOf(row));
+    if (node) fillRow(node, row, summary);
   }
 
   function wanted(row) {
@@ -76,7 +89,9 @@ export async function showSessions(main) {
     put(node.querySelector(".session-meter"), meter(summary),
       h("span", { class: "figures" }, `${tokens(summary.tokens, summary.exact)} of ${tokens(summary.usable, true)}`));
     put(node.querySelector(".session-states"), summary.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state)));
-    put(node.querySelector(".session-facts"), factsOf(row), summary.model ? ` · ${summary.model}` : "");
+    const totals = summary.totals;
+    const saved = totals && totals.saving.tokens > 0 ? ` · saved ${totals.saving.money === null ? `${tokens(totals.saving.tokens)} tokens` : `${totals.saving.from_receipts ? "" : "~"}${money(totals.saving.money)}`}` : "";
+    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row), saved ? h("span", { class: "saved" }, saved) : null);
   }
 
   const answer = await get("sessions");
@@ -86,7 +101,7 @@ export async function showSessions(main) {
   document.title = "foldline: sessions";
   draw();
   const stop = watch("sessions", {}, answer.version, (value) => { rows = value.sessions; draw(); });
-  return () => { stop(); sight.disconnect(); };
+  return () => { left = true; stop(); sight.disconnect(); };
 }
 
 const keyOf = (row) => `${row.owner}\n${row.session}`;

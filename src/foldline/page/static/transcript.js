@@ -104,7 +104,7 @@ export function transcriptTab(panel, context) {
   const sizes = new ResizeObserver((entries) => {
     for (const entry of entries) {
       const item = Number(entry.target.dataset.item);
-      const height = Math.ceil(entry.borderBoxSize?.[0]?.blockSize ?? entry.target.offsetHeight);
+      const height = entry.borderBoxSize?.[0]?.blockSize ?? entry.target.offsetHeight;
       if (height && Math.abs(heightOf(item) - height) > 0.5) { heights.set(item, height); schedule(); }
     }
   });
@@ -194,6 +194,7 @@ export function transcriptTab(panel, context) {
   let started = false;
   return {
     show(params) {
+      draw();
       if (params.message) jump(Number(params.message));
       else if (!started) {
         if (cut) jumpToLine();

@@ -5,6 +5,7 @@ import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
 import { money, plural, tokens, whole } from "./format.js";
 import { stat, unpin } from "./changes.js";
+import { drawAdvice } from "./advice.js";
 import { contents, windowBar } from "./meter.js";
 import { requestsCard } from "./requests.js";
 
@@ -13,8 +14,9 @@ export function windowTab(panel, context) {
   const figures = h("div", { class: "stat-row" });
   const requests = h("section", { class: "card", "aria-label": "Requests" });
   const pins = h("section", { class: "card", "aria-label": "Pins" });
+  const todo = h("section", { class: "card", "aria-label": "What to do now", hidden: true });
   const chart = requestsCard(requests, context);
-  put(panel, now, requests, pins);
+  put(panel, now, requests, todo, pins);
   let report = null;
 
   function draw() {
@@ -44,8 +46,9 @@ export function windowTab(panel, context) {
         stat("Requests", whole(found.requests.length)),
         stat("Folds in force", whole(report.folds)),
         saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
-        saving.tokens > 0 && saving.money !== null ? stat("Saved, at cache prices", `~${money(saving.money)}`) : null);
+        saving.tokens > 0 && saving.money !== null ? stat(saving.from_receipts ? "Saved" : "Saved, at cache prices", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`) : null);
       chart.draw(found);
+      await drawAdvice(todo, context);
     } catch (error) {
       showFault(requests, error);
     }

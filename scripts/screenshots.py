@@ -1,0 +1,114 @@
+"""Take pictures of every view of the page, light and dark, at the width of a desktop and of a phone.
+
+    python scripts/screenshots.py FOLDER [--ledger FILE]    # default: a ledger made by page_example.py
+
+Needs Chromium and Playwright.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+CHROMIUM = "/usr/bin/chromium"
+SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+
+
+@contextmanager
+def served(ledger: str) -> Iterator[str]:
+    """The address of a page over a ledger, for the length of a block."""
+    import uvicorn
+
+    import foldline
+    from foldline.page.app import page_app
+    from foldline.proxy.service import listen
+
+    with foldline.open(ledger) as opened:
+        bound = listen("127.0.0.1", 0)
+        app = page_app(opened.store, label=Path(ledger).name, logs=())
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+        finally:
+            server.should_exit = True
+            thread.join(10)
+
+
+def views(session: str) -> dict[str, str]:
+    """The address of each view."""
+
+    def tab(name: str, **more: Any) -> str:
+        return "#/session?" + urlencode({"owner": "", "session": session, "branch": "main", "tab": name, **more})
+
+    return {
+        "sessions": "#/",
+        "window": tab("window"),
+        "transcript": tab("transcript"),
+        "message": tab("transcript", message=96),
+        "folds": tab("folds", fold=2),
+        "recall": tab("recall", q="Permission denied"),
+        "money": "#/money",
+        "replay": "#/replay",
+    }
+
+
+def take(address: str, folder: Path, session: str, only: str = "") -> None:
+    """Write the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for theme in ("light", "dark"):
+            for size, (width, height) in SIZES.items():
+                context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+                page = context.new_page()
+                page.on("console", lambda message: print(message.type, message.text))
+                page.on("pageerror", lambda error: print("error", error))
+                for name, place in views(session).items():
+                    if only and only not in f"{name}-{size}-{theme}":
+                        continue
+                    page.goto("about:blank")
+                    page.goto(address + place)
+                    page.wait_for_load_state(
+                        "networkidle", timeout=20_000
+                    ) if name == "never" else page.wait_for_timeout(1800)
+                    page.screenshot(
+                        path=folder / f"{name}-{size}-{theme}.png", full_page=name not in ("transcript", "message")
+                    )
+                context.close()
+        browser.close()
+
+
+def main() -> None:
+    """Run the script."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--ledger", default="")
+    parser.add_argument("--session", default="fix-the-parser")
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        ledger = given.ledger
+        if not ledger:
+            from scripts.page_example import example_ledger
+
+            ledger = str(Path(scratch) / "agent.db")
+            example_ledger(ledger).close()
+        with served(ledger) as address:
+            take(address, given.folder, given.session, given.only)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What could leave the window now: the largest, oldest, superseded and repeated messages, with what a fold frees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+from foldline.cli.shared.output import first_words
+from foldline.page.session_reader import SessionReader
+from foldline.plan.prune import REPEAT_CHARS
+from foldline.plan.timeline import Timeline, handle
+from foldline.session.preview import preview_of
+from foldline.session.state import State
+from foldline.tool_calls import read_key
+
+_EACH = 4
+"""How many messages of each kind are listed."""
+_LEAST_SHARE = 0.01
+"""A message that takes less than this share of the usable window is not listed."""
+_WORDS = 120
+
+
+def advice(reader: SessionReader) -> dict[str, Any]:
+    """The messages that are worth leaving out, the largest first, each with what a fold up to it would do."""
+    with reader.lock:
+        state = reader.state()
+        least = max(50, int(_LEAST_SHARE * state.usable))
+        found = _candidates(state.timeline, least)
+        rows = [_row(state, index, kind, because) for index, (kind, because) in found.items()]
+    return {"version": reader.version(), "rows": sorted(rows, key=lambda row: -row["tokens"])}
+
+
+def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
+    """The messages to list, by index, each with its kind and the reason."""
+    stop = timeline.tail
+    live = [
+        index for index in range(timeline.cut, stop) if index not in timeline.pins and timeline.tokens(index) >= least
+    ]
+    found: dict[int, tuple[str, str]] = {}
+    for kind, pairs in (("superseded", _superseded(timeline)), ("repeated", _repeated(timeline))):
+        listed = [(index, later) for index, later in pairs if index in live]
+        for index, later in sorted(listed, key=lambda pair: -timeline.tokens(pair[0]))[:_EACH]:
+            found.setdefault(
+                index, (kind, f"{'read again' if kind == 'superseded' else 'the same text'} in {handle(later)}")
+            )
+    for index in sorted(live, key=lambda index: -timeline.tokens(index))[:_EACH]:
+        found.setdefault(index, ("largest", "one of the largest messages in the window"))
+    for index in live[:2]:
+        found.setdefault(index, ("oldest", "one of the oldest messages in the window"))
+    return found
+
+
+def _superseded(timeline: Timeline) -> Iterator[tuple[int, int]]:
+    """The results of calls that were made again later, each with the later result."""
+    calls: dict[str, str] = {}
+    newest: dict[str, int] = {}
+    for index in range(timeline.cut, len(timeline)):
+        message = timeline.messages[index]
+        for call in message.calls:
+            calls[call.id] = read_key(call)
+        for result in message.results:
+            key = calls.get(result.call_id, "")
+            if key and key in newest:
+                yield newest[key], index
+            if key:
+                newest[key] = index
+
+
+def _repeated(timeline: Timeline) -> Iterator[tuple[int, int]]:
+    """The results whose text is the same as that of a later result, each with the later one."""
+    newest: dict[bytes, int] = {}
+    for index in range(timeline.cut, len(timeline)):
+        for result in timeline.messages[index].results:
+            if len(result.text) < REPEAT_CHARS:
+                continue
+            key = blake2b(result.text.encode("utf-8", "replace"), digest_size=16).digest()
+            if key in newest:
+                yield newest[key], index
+            newest[key] = index
+
+
+def _row(state: State, index: int, kind: str, because: str) -> dict[str, Any]:
+    timeline = state.timeline
+    following = timeline.first_cut(state.policy.atom, index + 1)
+    plan = state.plan_before(following)
+    row = {
+        "message": index + 1,
+        "kind": kind,
+        "because": because,
+        "role": timeline.messages[index].role,
+        "starts": first_words(timeline.messages[index], _WORDS),
+        "tokens": timeline.tokens(index),
+        "before": "",
+        "frees": None,
+        "saves": None,
+        "costs": None,
+    }
+    if plan.fold is None or plan.fold.after >= plan.fold.before:
+        return row
+    preview = preview_of(state, plan.fold, None)
+    each = preview.money_before, preview.money_after
+    saves = None if each[0] is None or each[1] is None else each[0] - each[1]
+    return {
+        **row,
+        "before": handle(following),
+        "frees": preview.before - preview.after,
+        "saves": saves,
+        "costs": preview.money_once,
+    }

@@ -1,0 +1,128 @@
+"""Tokens and money of all sessions by day, model, project or session, what folds saved, and the hold-out comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import sqrt
+from statistics import fmean, variance
+from typing import Any, NamedTuple
+
+from foldline.cli.shared.files import expand_paths
+from foldline.cli.shared.output import without_secrets
+from foldline.cli.shared.usage_rows import GROUPS, UsageReader, usage_totals
+from foldline.errors import InputError
+from foldline.ledger import Store
+from foldline.ledger.receipts import Receipt, read_receipts, sum_receipts
+
+_RECEIPTS = 1_000
+"""Receipts that are read at once."""
+_LEAST_SESSIONS = 3
+"""With fewer sessions on a side, no uncertainty can be given."""
+_SPREAD = 1.96
+"""Standard errors on each side of a 95 % interval."""
+
+
+def money_report(stores: Sequence[Store], folders: Sequence[str], *, by: str, source: str) -> dict[str, Any]:
+    """The totals by group. `source` is `ledger` or `files`."""
+    if by not in GROUPS:
+        raise InputError(f"unknown group {by!r}", hint=f"use one of {', '.join(GROUPS)}")
+    if source not in ("ledger", "files"):
+        raise InputError(f"unknown source {source!r}", hint="use ledger or files")
+    reader = UsageReader()
+    if source == "files":
+        named, found = expand_paths(folders)
+        for path in (*named, *found):
+            reader.read_file(path)
+    else:
+        for store in stores:
+            reader.read_ledger(store)
+    totals, overall, unpriced = usage_totals(reader.rows, (by,), None)
+    receipts = {} if source == "files" else dict(pair for store in stores for pair in all_receipts(store))
+    every = [one for found in receipts.values() for one in found]
+    answer: dict[str, Any] = without_secrets(
+        {
+            "by": by,
+            "source": source,
+            "groups": [{"name": key[0], **total.as_json()} for key, total in totals.items()],
+            "total": overall.as_json(),
+            "without_price": unpriced,
+            "savings": _savings(every),
+            "holdout": holdout_comparison(list(receipts.values())),
+        }
+    )
+    return answer
+
+
+def all_receipts(store: Store) -> Iterator[tuple[tuple[str, str], list[Receipt]]]:
+    """The receipts of each session of a store that has any, with the owner and the name of the session."""
+    for info in store.sessions():
+        found: list[Receipt] = []
+        while page := read_receipts(store, info.name, after=found[-1].id if found else 0, limit=_RECEIPTS):
+            found += page
+        if found:
+            yield (store.owner, info.name), found
+
+
+def _savings(receipts: Sequence[Receipt]) -> dict[str, Any] | None:
+    """What the folds of the proxy saved, from its receipts; None if there are none."""
+    if not receipts:
+        return None
+    total = sum_receipts(receipts)
+    misses: dict[str, dict[str, float]] = {}
+    for one in receipts:
+        if one.miss is not None:
+            row = misses.setdefault(one.miss.cause, {"tokens": 0, "usd": 0.0, "requests": 0})
+            row["tokens"] += one.miss.tokens
+            row["usd"] += one.miss.usd or 0.0
+            row["requests"] += 1
+    return {
+        "requests": total.requests,
+        "folded": total.folded,
+        "usd": total.usd,
+        "untouched_usd": total.untouched_usd,
+        "tokens": total.usage.prompt,
+        "untouched_tokens": total.untouched.prompt,
+        "misses": [{"cause": cause, **row} for cause, row in sorted(misses.items(), key=lambda item: -item[1]["usd"])],
+    }
+
+
+class _Side(NamedTuple):
+    sessions: int
+    requests: int
+    per_request: float
+    variance: float | None
+
+
+def holdout_comparison(sessions: Iterable[Sequence[Receipt]]) -> dict[str, Any] | None:
+    """The price of a request in sessions with folds and in sessions that were only observed; None without hold-out.
+
+    `difference` is the saving per request in US dollars, `low` and `high` are the ends of its 95 % interval; None with
+    too few sessions on a side.
+    """
+    sides: dict[bool, list[list[float]]] = {False: [], True: []}
+    for receipts in sessions:
+        prices = [one.usd for one in receipts if one.usd is not None]
+        if prices:
+            sides[any(one.is_held_out for one in receipts)].append(prices)
+    if not sides[True] or not sides[False]:
+        return None
+    folded, held = _side(sides[False]), _side(sides[True])
+    difference = held.per_request - folded.per_request
+    low = high = None
+    if folded.variance is not None and held.variance is not None:
+        spread = _SPREAD * sqrt(folded.variance / folded.sessions + held.variance / held.sessions)
+        low, high = difference - spread, difference + spread
+    return {
+        "folded": {"sessions": folded.sessions, "requests": folded.requests, "per_request": folded.per_request},
+        "held_out": {"sessions": held.sessions, "requests": held.requests, "per_request": held.per_request},
+        "difference": difference,
+        "low": low,
+        "high": high,
+    }
+
+
+def _side(sessions: Iterable[Sequence[float]]) -> _Side:
+    groups = list(sessions)
+    means, requests = [fmean(prices) for prices in groups], sum(map(len, groups))
+    known = len(means) >= _LEAST_SESSIONS
+    return _Side(len(means), requests, fmean(means), variance(means) if known else None)

@@ -1,0 +1,35 @@
+// What to do now: messages that are worth leaving out, with what that frees and costs.
+
+import { get } from "./api.js";
+import { showFault } from "./dialogs.js";
+import { h, icon, put, visible } from "./dom.js";
+import { money, tokens } from "./format.js";
+import { pin, previewFold } from "./changes.js";
+
+const KINDS = { largest: "Large", oldest: "Old", superseded: "Superseded", repeated: "Repeated" };
+
+/** Fills a card with advice. */
+export async function drawAdvice(card, context) {
+  try {
+    const { rows } = await get("advice", context.where);
+    card.hidden = !rows.length;
+    put(card, h("div", { class: "card-head" }, h("h2", {}, "What to do now"), h("span", { class: "muted" }, "what takes room, and what a fold up to there would free")),
+      h("ul", { class: "advice" }, rows.map((row) => adviceRow(context, row))));
+  } catch (error) {
+    showFault(card, error);
+  }
+}
+
+function adviceRow(context, row) {
+  const handle = `#${row.message}`;
+  const effect = row.frees ? [h("b", {}, `frees ${tokens(row.frees)}`),
+    row.saves !== null ? ` · saves ${money(row.saves)} per request, costs ${money(row.costs)} once` : ""] : "cannot be folded alone";
+  return h("li", {},
+    h("span", { class: `chip a-${row.kind}` }, KINDS[row.kind]),
+    h("div", { class: "advice-text" },
+      h("div", { class: "advice-title" }, h("a", { href: context.linkTo(row.message), class: "m-number" }, handle), h("bdi", {}, visible(row.starts || "(empty)"))),
+      h("div", { class: "muted small-text" }, `${tokens(row.tokens)} tokens, ${row.because}. A fold up to here `, effect, ".")),
+    context.report.can_change ? h("div", { class: "advice-buttons" },
+      h("button", { class: "button small", onclick: () => pin(context, handle), "aria-label": `Pin ${handle}` }, icon("pin"), "Pin"),
+      row.before ? h("button", { class: "button small", onclick: () => previewFold(context, row.before), "aria-label": `Preview a fold up to ${handle}` }, icon("fold"), "Fold…") : null) : null);
+}

@@ -1,0 +1,200 @@
+"""Reports of the page: what to do now, money, receipts, replay, and the session files of agents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import foldline
+from foldline.ledger.receipts import CacheMiss, Receipt, add_receipt
+from foldline.message import Usage, tool, user
+from foldline.page.money_report import holdout_comparison
+from foldline.page.sources import LOGS
+from support import sessions
+from support.pages import HEADERS, add_session, conversation, page_client, small_policy, with_usage
+
+
+def get(client: TestClient, path: str, **params: Any) -> Any:
+    answer = client.get(f"/api/{path}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_advice_names_what_is_large_repeated_and_read_again() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(40_000))
+        talk = conversation(6, lines=150)
+        again = tool("call_again", talk[2].results[0].text)
+        read = foldline.message.ToolCall(id="call_again", name="read_file", arguments='{"path": "src/part_0.py"}')
+        session.add(*talk, foldline.message.assistant("Once more.", read), again, user("And now?"))
+        with page_client(ledger) as client:
+            rows = get(client, "advice", session="talk")["rows"]
+    kinds = {row["message"]: row["kind"] for row in rows}
+    assert kinds[3] == "superseded"
+    assert "largest" in kinds.values()
+    assert all(row["frees"] is None or row["frees"] > 0 for row in rows)
+    foldable = [row for row in rows if row["before"]]
+    assert foldable
+    assert all(row["costs"] > 0 and row["saves"] > 0 for row in foldable)
+
+
+def test_what_advice_offers_is_what_its_preview_does() -> None:
+    with foldline.open(":memory:") as ledger:
+        add_session(ledger, "talk", 12, policy=small_policy(20_000))
+        with page_client(ledger) as client:
+            row = next(row for row in get(client, "advice", session="talk")["rows"] if row["before"])
+            body = {"session": "talk", "before": row["before"]}
+            preview = client.post("/api/preview", json=body, headers=HEADERS).json()
+    assert preview["id"]
+    assert preview["cut"] >= row["message"]
+
+
+def _paid_ledger(ledger: Any) -> Any:
+    session = ledger.session("paid", model="claude-sonnet-5", policy=small_policy(200_000))
+    for number, message in enumerate(conversation(3)):
+        if message.role == "assistant":
+            session.view()
+            session.add(
+                with_usage(message, cache_read=10_000 * bool(number > 1), cache_write=10_000, output=20 + number)
+            )
+        else:
+            session.add(message)
+    return session
+
+
+@pytest.mark.parametrize("by", ["day", "month", "model", "project", "session"])
+def test_money_is_the_same_in_every_grouping(by: str) -> None:
+    with foldline.open(":memory:") as ledger:
+        _paid_ledger(ledger)
+        with page_client(ledger) as client:
+            report = get(client, "money", by=by)
+    assert report["total"]["requests"] == 6
+    assert sum(row["cost"] for row in report["groups"]) == pytest.approx(report["total"]["cost"])
+    assert report["savings"] is None
+
+
+def test_receipts_of_the_proxy_give_causes_and_savings() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = _paid_ledger(ledger)
+        branch = session.record.search_target()[1]
+        usages = [message.meta.usage for message in session.messages if message.meta.usage]
+        for place, usage in enumerate(usages):
+            miss = CacheMiss(cause="tools", tokens=9_000, usd=0.02, path="tools[3]") if place == 3 else None
+            untouched = usage._replace(cache_read=usage.cache_read + 50_000)
+            receipt = Receipt(usage=usage, untouched=untouched, usd=0.01, untouched_usd=0.03, miss=miss, is_folded=True)
+            add_receipt(ledger.store, branch, receipt)
+        with page_client(ledger) as client:
+            answer = get(client, "requests", session="paid")
+            money = get(client, "money")
+    rows = answer["requests"]
+    assert [row["number"] for row in rows if row["missed"]] == [4]
+    assert rows[3]["cause"] == "the client changed its tools (tools[3])"
+    assert all(row["whole"] - row["tokens"] == 50_000 for row in rows)
+    assert answer["saving"]["money"] == pytest.approx(0.12)
+    assert money["savings"]["untouched_usd"] - money["savings"]["usd"] == pytest.approx(0.12)
+    assert money["savings"]["misses"] == [{"cause": "tools", "tokens": 9_000, "usd": 0.02, "requests": 1}]
+
+
+def test_the_holdout_comparison_gives_its_uncertainty() -> None:
+    def session(price: float, *, held: bool) -> list[Receipt]:
+        return [Receipt(usage=Usage(), untouched=Usage(), usd=price, is_held_out=held)] * 3
+
+    folded = [session(price, held=False) for price in (0.010, 0.012, 0.011, 0.009)]
+    held = [session(price, held=True) for price in (0.030, 0.034, 0.029)]
+    found = holdout_comparison([*folded, *held])
+    assert found is not None
+    assert found["difference"] == pytest.approx(0.0205)
+    assert found["low"] < found["difference"] < found["high"]
+    few = holdout_comparison([folded[0], held[0]])
+    assert few is not None
+    assert (few["low"], few["high"]) == (None, None)
+    assert holdout_comparison(folded) is None
+
+
+def test_a_dropped_transcript_is_replayed_and_not_stored(tmp_path: Path) -> None:
+    body = {"name": "session.jsonl", "text": sessions.claude_code(), "window": 8_000, "policies": "balanced,verbatim"}
+    with foldline.open(tmp_path / "agent.db") as ledger, page_client(ledger) as client:
+        answer = client.post("/api/replay", json=body, headers=HEADERS).json()
+        assert get(client, "sessions")["sessions"] == []
+    balanced, verbatim = answer["policies"]
+    assert (balanced["policy"], verbatim["policy"]) == ("balanced", "verbatim")
+    assert balanced["folds"] > 0
+    assert max(balanced["sizes"]) <= 8_000
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "{}", "[1, 2]", '{"role": 7}', "\ud800"])
+def test_a_dropped_file_that_is_no_transcript_is_refused(text: str) -> None:
+    with foldline.open(":memory:") as ledger, page_client(ledger) as client:
+        body = json.dumps({"name": "notes.txt", "text": text})
+        headers = {**HEADERS, "Content-Type": "application/json"}
+        answer = client.post("/api/replay", content=body, headers=headers)
+    assert answer.status_code == 400
+    assert "/tmp" not in answer.text
+
+
+@pytest.fixture
+def log_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "projects"
+    folder.mkdir()
+    (folder / "3f0c.jsonl").write_text(sessions.claude_code())
+    return folder
+
+
+def test_session_files_are_shown_and_cannot_be_changed(log_folder: Path) -> None:
+    with foldline.open(":memory:") as ledger, page_client(ledger, logs=[str(log_folder)]) as client:
+        (row,) = get(client, "sessions")["sessions"]
+        assert (row["owner"], row["source"], row["messages"]) == (LOGS, "file", None)
+        where = {"owner": LOGS, "session": row["session"]}
+        report = get(client, "session", **where)
+        assert report["messages"] > 50
+        assert not report["can_change"]
+        assert get(client, "recall", query="port 7091", **where)["results"]
+        refused = client.post("/api/pin", json={**where, "handle": "#1"}, headers=HEADERS)
+        assert refused.status_code == 400
+        assert "read-only" in refused.json()["error"]
+        assert ledger.sessions() == ()
+
+
+def test_a_session_file_that_grows_is_read_on(log_folder: Path) -> None:
+    file = log_folder / "3f0c.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:40]))
+    with foldline.open(":memory:") as ledger, page_client(ledger, logs=[str(log_folder)]) as client:
+        where = {"owner": LOGS, "session": str(file)}
+        before = get(client, "session", **where)["messages"]
+        file.write_text("".join(lines))
+        assert get(client, "session", **where)["messages"] > before
+
+
+def test_only_listed_files_can_be_opened(log_folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "other.jsonl"
+    outside.write_text(sessions.claude_code())
+    with foldline.open(":memory:") as ledger, page_client(ledger, logs=[str(log_folder)]) as client:
+        for name in (str(outside), str(log_folder / ".." / "other.jsonl"), "/etc/passwd"):
+            answer = client.get("/api/session", params={"owner": LOGS, "session": name})
+            assert answer.status_code == 400
+
+
+def test_money_of_session_files_is_read_from_the_files(log_folder: Path) -> None:
+    with foldline.open(":memory:") as ledger, page_client(ledger, logs=[str(log_folder)]) as client:
+        assert get(client, "money", source="files")["total"]["requests"] > 0
+        assert get(client, "money", source="ledger")["total"]["requests"] == 0
+
+
+def test_all_owners_are_listed_apart(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    for owner in ("ann", "bob"):
+        with foldline.open(path, owner=owner) as ledger:
+            add_session(ledger, "talk", 1 if owner == "ann" else 2)
+    with foldline.open(path, owner="ann") as ledger:
+        with page_client(ledger, all_owners=True) as client:
+            rows = {row["owner"]: row["messages"] for row in get(client, "sessions")["sessions"]}
+            assert rows == {"ann": 4, "bob": 8}
+            assert get(client, "session", owner="bob", session="talk")["messages"] == 8
+        with page_client(ledger) as client:
+            assert [row["owner"] for row in get(client, "sessions")["sessions"]] == ["ann"]
+            assert client.get("/api/session", params={"owner": "bob", "session": "talk"}).status_code == 400
