@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,11 +25,13 @@ class RunningProxy:
 
 
 @contextmanager
-def proxy(*upstreams: str, mode: Any = "off", **given: Any) -> Iterator[RunningProxy]:
+def proxy(
+    *upstreams: str, mode: Any = "off", clock: Callable[[], float] = time.time, **given: Any
+) -> Iterator[RunningProxy]:
     """Run a proxy for the length of a block."""
     settings = ProxySettings(upstreams=Upstreams.parse(upstreams), mode=mode, port=0, **given)
     bound = listen("127.0.0.1", 0)
-    application = build(settings)
+    application = build(settings, clock)
     running = server(application)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()

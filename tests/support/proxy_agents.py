@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 import foldline
 from foldline import ledger
+from foldline.ledger.receipts import Receipt, read_receipts
 from foldline.policy import Policy
 from foldline.testing.provider import ScriptedReply, SimulatedModel, SimulatedProvider
 from support.proxies import RunningProxy, proxy
@@ -190,9 +192,10 @@ class Agent:
 
 @contextmanager
 def folding(tmp_path: Path, window: int = WINDOW, **given: Any) -> Iterator[tuple[SimulatedProvider, RunningProxy]]:
-    models = dict.fromkeys([*MODELS.values(), BOUND], SimulatedModel(window=window))
-    options = {"mode": "fold", "policy": POLICY, "ledger": str(tmp_path / "ledger.db"), **given}
-    with SimulatedProvider(models=models) as provider, proxy(provider.url, **options) as running:
+    models = dict.fromkeys([*MODELS.values(), BOUND, "gpt-5", "gemini-3-flash"], SimulatedModel(window=window))
+    options: dict[str, Any] = {"mode": "fold", "policy": POLICY, "ledger": str(tmp_path / "ledger.db"), **given}
+    clock = options.setdefault("clock", time.time)
+    with SimulatedProvider(models=models, clock=clock) as provider, proxy(provider.url, **options) as running:
         yield provider, running
 
 
@@ -209,6 +212,19 @@ def sessions(tmp_path: Path) -> list[tuple[str, int, int]]:
             found += [(info.name, info.messages, info.folds) for info in opened.sessions() if info.messages]
     store.close()
     return found
+
+
+def receipts(tmp_path: Path, session: str = "work") -> list[Receipt]:
+    """The receipts of a session, of whichever tenant has it."""
+    store = ledger.open(tmp_path / "ledger.db")
+    try:
+        return [
+            one
+            for owner in ledger.owners(store)
+            for one in read_receipts(ledger.for_owner(store, owner), session, limit=10_000)
+        ]
+    finally:
+        store.close()
 
 
 def elements(request: Any) -> list[Any]:

@@ -127,4 +127,6 @@ def _receipt(url: str) -> str:
     text = f"foldline: {found['requests']} requests, {found['folded']} of them folded"
     if found["prompt_tokens"]:
         text += f", {found['prompt_tokens']:,} prompt tokens instead of about {found['untouched_tokens']:,}"
+    if found["usd"]:
+        text += f", ${found['usd']:.2f} instead of about ${found['untouched_usd']:.2f}"
     return text + (f", {found['faults']} passed on after a fault" if found["faults"] else "")

@@ -7,7 +7,7 @@ of a message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from foldline.ledger.records import Branch
@@ -72,6 +72,10 @@ class Receipt:
     is_held_out: bool = False
     """Whether the session is only observed, for comparison."""
     miss: CacheMiss | None = None
+    sent_at: float = 0.0
+    """When the request was sent, in seconds since 1970."""
+    field_hashes: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of tools, system text, settings and fold, with which the next request is compared."""
     recall_calls: int = 0
     """Number of calls of the recall tool that the proxy answered; `usage` is the sum of all requests."""
     id: int = 0

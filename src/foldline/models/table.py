@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError
+from foldline.message import Usage
 
 ENVIRONMENT = "FOLDLINE_MODELS"
 """The environment variable with the path of the user's own table."""
@@ -38,6 +39,14 @@ class Prices:
     read: float
     write: float
     write_1h: float
+
+
+def usage_cost(usage: Usage, prices: Prices) -> float:
+    """The price of a request and its reply in US dollars."""
+    hour = min(usage.cache_write_1h, usage.cache_write)
+    written = hour * prices.write_1h + (usage.cache_write - hour) * prices.write
+    rest = usage.input * prices.input + usage.cache_read * prices.read + usage.output * prices.output
+    return (rest + written) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from foldline.proxy.client_body import Receive, Send
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.error_answers import ErrorAnswer
 from foldline.proxy.exchange import Exchanges, Scope
 from foldline.proxy.forwarded_headers import header
 from foldline.proxy.interception import Interceptor
+from foldline.proxy.own_api import Handler
 from foldline.proxy.upstream_client import UpstreamClient
 
 OWN_PATH = "/foldline/"
 """Paths that begin so are never passed on."""
 MAX_HEADER_BYTES = 64 * 1024
 _UPGRADE = ErrorAnswer(426, "foldline: WebSocket is not supported; use HTTP")
-
-Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Application:
@@ -33,7 +30,7 @@ class Application:
             await self._live(receive, send)
         elif scope["type"] != "http":
             return
-        elif scope["path"].startswith(OWN_PATH):
+        elif scope["path"].startswith(OWN_PATH) or scope["path"] == OWN_PATH[:-1]:
             await self._own(scope, receive, send)
         elif header(scope["headers"], b"upgrade").lower() == "websocket":
             await _send_error(send, _UPGRADE)

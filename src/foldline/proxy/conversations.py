@@ -6,11 +6,14 @@ import asyncio
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Any
 
 from foldline import ledger
 from foldline.events import Listener
 from foldline.ledger import MAIN, Branch, Store
+from foldline.ledger.receipts import last_receipt
 from foldline.proxy.body_scan import scan_body, shared_elements
+from foldline.proxy.cache_misses import SentRequest
 from foldline.proxy.client_summaries import is_client_summary
 from foldline.proxy.conversation import Alignment, ClientConversation, ClientHistory, client_history
 from foldline.recall.text_index import TextIndex
@@ -99,6 +102,16 @@ class Conversations:
         with self._lock:
             return list(self._groups.values())
 
+    def live(self) -> list[dict[str, Any]]:
+        """The branches whose requests are being answered."""
+        return [
+            {"tenant": group.tenant, "session": branch.session, "branch": branch.name, "in_flight": one.in_flight}
+            for group in self.groups()
+            for one in list(group.conversations)
+            if one.in_flight
+            for _, branch in (one.session.record.search_target(),)
+        ]
+
     # Finding
 
     def locate(self, group: ConversationGroup, text: str, name: str) -> Located:
@@ -161,6 +174,8 @@ class Conversations:
             session = opened.session(branch.session, branch=branch.name)
             conversation = ClientConversation(session)
             conversation.load([stored.message for stored in opened.store.read(branch)])
+            receipt = last_receipt(opened.store, branch)
+            conversation.sent = SentRequest(receipt=receipt) if receipt is not None else None
             group.conversations.append(conversation)
 
     def add(self, group: ConversationGroup, session: Session) -> ClientConversation:
@@ -182,7 +197,7 @@ class Conversations:
         conversation.chain = origin.chain[: place - origin.start]
         conversation.has_reply = origin.has_reply[: place - origin.start]
         conversation.confirmed = place
-        conversation.settings = origin.settings
+        conversation.settings, conversation.sent = origin.settings, origin.sent
         group.use(conversation)
         return conversation
 

@@ -1,11 +1,13 @@
-"""Counts what the proxy did: requests, folds, faults, and tokens sent against tokens of the client's own requests."""
+"""Counts what the proxy did since it started: requests, folds, faults, tokens, money and missed tokens by cause."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from foldline.message import Usage
+from foldline.ledger.receipts import Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,13 @@ class ExchangeTotals:
     cache_write_tokens: int = 0
     output_tokens: int = 0
     untouched_tokens: int = 0
-    """An estimate of the prompt tokens of the client's own requests, from the ratio of the bytes."""
+    """An estimate of the prompt tokens of the client's own requests."""
+    usd: float = 0.0
+    """Money in US dollars for the models with known prices."""
+    untouched_usd: float = 0.0
+    """An estimate of the money for the client's own requests."""
+    missed_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Tokens that were not read from the prompt cache, by cause."""
 
 
 class ExchangeCounters:
@@ -32,33 +40,44 @@ class ExchangeCounters:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sums = asdict(ExchangeTotals())
+        self._sums: dict[str, Any] = asdict(ExchangeTotals())
 
-    def add(self, **counts: int) -> None:
+    def add(self, **counts: float) -> None:
         """Add to some of the totals."""
         with self._lock:
             for name, count in counts.items():
                 self._sums[name] += count
 
-    def add_usage(self, usage: Usage, *, sent_bytes: int, client_bytes: int) -> None:
-        """Add the usage of one exchange."""
-        untouched = usage.prompt * client_bytes // max(1, sent_bytes) if client_bytes > sent_bytes else usage.prompt
+    def add_receipt(self, receipt: Receipt) -> None:
+        """Add the figures of one receipt."""
+        usage, miss = receipt.usage, receipt.miss
         self.add(
             prompt_tokens=usage.prompt,
             cache_read_tokens=usage.cache_read,
             cache_write_tokens=usage.cache_write,
             output_tokens=usage.output,
-            untouched_tokens=untouched,
+            untouched_tokens=receipt.untouched.prompt,
+            usd=receipt.usd or 0.0,
+            untouched_usd=receipt.untouched_usd or 0.0,
         )
+        if miss is not None:
+            with self._lock:
+                missed = self._sums["missed_tokens"]
+                missed[miss.cause] = missed.get(miss.cause, 0) + miss.tokens
 
     def totals(self) -> ExchangeTotals:
         """The totals so far."""
         with self._lock:
-            return ExchangeTotals(**self._sums)
+            return ExchangeTotals(**{**self._sums, "missed_tokens": dict(self._sums["missed_tokens"])})
 
     def metrics(self) -> str:
         """The totals in the text format of Prometheus."""
         lines = []
         for name, value in asdict(self.totals()).items():
-            lines += [f"# TYPE foldline_proxy_{name}_total counter", f"foldline_proxy_{name}_total {value}"]
+            metric = f"foldline_proxy_{name}_total"
+            lines.append(f"# TYPE {metric} counter")
+            if isinstance(value, dict):
+                lines += [f'{metric}{{cause="{cause}"}} {tokens}' for cause, tokens in value.items()]
+            else:
+                lines.append(f"{metric} {value}")
         return "\n".join(lines) + "\n"

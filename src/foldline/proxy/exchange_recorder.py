@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from foldline.errors import FoldlineError, ViewTooLarge
 from foldline.events import LOG
+from foldline.ledger.receipts import Receipt
 from foldline.message import Message
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.conversation import ClientConversation
 from foldline.proxy.folded_request import is_unfolded
 from foldline.proxy.interception import ReceivedResponse
 from foldline.proxy.planned_request import RequestPlanner, Ticket
+from foldline.proxy.receipt_writer import write_receipt
 from foldline.proxy.reply_reading import read_reply
 from foldline.session.reply_ties import tie_replies
 from foldline.view.identity import UNKNOWN_VIEW
@@ -21,8 +23,8 @@ class ExchangeRecorder:
     def __init__(self, settings: ProxySettings, planner: RequestPlanner) -> None:
         self.settings, self.planner = settings, planner
 
-    def record(self, ticket: Ticket, response: ReceivedResponse) -> Message | None:
-        """Record a request and its reply. Returns the last message of the reply, which has its usage."""
+    def record(self, ticket: Ticket, response: ReceivedResponse) -> Receipt | None:
+        """Record a request and its reply. Returns the receipt; None if the provider reported no usage."""
         if response.status != 200:
             return None
         reply = read_reply(response, ticket.format, limit=self.settings.max_bytes)
@@ -36,9 +38,13 @@ class ExchangeRecorder:
         ticket.group.use(conversation)
         if located.conversation is conversation:
             conversation.remember(located.history, located.alignment.places)
+        usage = messages[-1].meta.usage if messages else None
+        receipt = None
+        if usage is not None:
+            receipt = write_receipt(ticket, conversation, usage, window=self.settings.policy.window_tokens or 0)
         if self.settings.mode == "fold" and not self.planner.is_held_out(conversation) and response.is_complete:
             self._fold_if_due(conversation)
-        return messages[-1] if messages else None
+        return receipt
 
     def _add_reply(
         self, ticket: Ticket, conversation: ClientConversation, messages: list[Message]

@@ -1,10 +1,12 @@
-"""Foldline's own paths: health and readiness for everyone, the API for loopback or with the token."""
+"""Foldline's own paths: health and readiness for everyone, figures for loopback or with the token, and the page."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, unquote
 
@@ -17,49 +19,77 @@ _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 Query: TypeAlias = Mapping[str, str]
 Answer: TypeAlias = tuple[int, Any]
 """A status and a JSON value."""
+_NOT_ALLOWED: Answer = (401, {"error": "send the token as Authorization: Bearer TOKEN"})
+SETTLE_S = 2.0
+"""Seconds to wait until the exchanges so far are recorded, before figures are read."""
+Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class OwnApi:
     """Answers the paths under /foldline/.
 
-    `reads` maps a path below /foldline/api/ to a function from the rest of the path and the query to an answer.
+    `reads` maps a path below /foldline/api/ to a function from the rest of the path and the query to an answer. `page`
+    is an ASGI application that answers all other paths.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but one are named at the call
         self,
         settings: ProxySettings,
         *,
-        ready: Callable[[], str] = lambda: "",
+        ready: Callable[[], Awaitable[str]] | None = None,
+        settle: Callable[[], Awaitable[None]] | None = None,
         reads: Mapping[str, Callable[[str, Query], Answer]] | None = None,
         metrics: Callable[[], str] = lambda: "",
+        page: Handler | None = None,
     ) -> None:
-        self.settings, self._ready, self._reads, self._metrics = settings, ready, reads or {}, metrics
+        self.settings, self._ready, self._reads = settings, ready, reads or {}
+        self._metrics, self._page, self._settle = metrics, page, settle
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 (ASGI's signature)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        path = scope["path"]
-        if scope["method"] not in ("GET", "HEAD"):
-            await _send_json(send, 405, {"error": "only GET is supported"})
-        elif path == "/foldline/health":
+        path, is_read = scope["path"], scope["method"] in ("GET", "HEAD")
+        if is_read and path == "/foldline/health":
             await _send_json(send, 200, {"status": "ok"})
-        elif path == "/foldline/ready":
-            reason = self._ready()
+        elif is_read and path == "/foldline/ready":
+            reason = await self._ready() if self._ready is not None else ""
             await _send_json(send, 503 if reason else 200, {"status": reason or "ok"})
-        elif not self._is_allowed(scope):
-            await _send_json(send, 401, {"error": "send the token as Authorization: Bearer TOKEN"})
-        elif path == "/foldline/metrics":
-            await _send(send, 200, self._metrics().encode(), b"text/plain; version=0.0.4")
-        else:
-            status, value = self._read(path, scope)
-            await _send_json(send, status, value)
+        elif is_read and path == "/foldline/metrics":
+            if self._is_allowed(scope):
+                await _send(send, 200, self._metrics().encode(), b"text/plain; version=0.0.4")
+            else:
+                await _send_json(send, *_NOT_ALLOWED)
+        elif is_read and (read := self._reader(path)) is not None:
+            await _send_json(send, *(await self._read(read, scope)))
+        elif self._page is None:
+            status, text = (404, "unknown path") if is_read else (405, "only GET is supported")
+            await _send_json(send, *((status, {"error": text}) if self._is_allowed(scope) else _NOT_ALLOWED))
+        elif path == "/foldline":
+            await _send(send, 307, b"", b"text/plain", (b"location", b"/foldline/"))
+        else:  # the page checks the token itself
+            await self._page({**scope, "root_path": "/foldline"}, receive, send)
 
-    def _read(self, path: str, scope: Scope) -> Answer:
+    async def _read(self, read: Callable[[Scope], Answer], scope: Scope) -> Answer:
+        if not self._is_allowed(scope):
+            return _NOT_ALLOWED
+        if self._settle is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settle(), SETTLE_S)
+        return await asyncio.to_thread(read, scope)
+
+    def _reader(self, path: str) -> Callable[[Scope], Answer] | None:
+        """The function that answers a path below /foldline/api/; None for an unknown path."""
+        if not path.startswith("/foldline/api/"):
+            return None
         name, _, rest = path.removeprefix("/foldline/api/").partition("/")
-        read = self._reads.get(name) if path.startswith("/foldline/api/") else None
+        read = self._reads.get(name)
         if read is None:
-            return 404, {"error": "unknown path"}
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        return read(unquote(rest), {key: values[-1] for key, values in given.items()})
+            return None
+
+        def answer(scope: Scope) -> Answer:
+            given = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+            return read(unquote(rest), {key: values[-1] for key, values in given.items()})
+
+        return answer
 
     def _is_allowed(self, scope: Scope) -> bool:
         """Whether a request may read the API: with the token if one is set, otherwise from this machine only.
@@ -80,7 +110,8 @@ async def _send_json(send: Send, status: int, value: Any) -> None:
     await _send(send, status, json.dumps(value).encode(), b"application/json")
 
 
-async def _send(send: Send, status: int, body: bytes, kind: bytes) -> None:
+async def _send(send: Send, status: int, body: bytes, kind: bytes, *more: tuple[bytes, bytes]) -> None:
     headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), (b"cache-control", b"no-store")]
+    headers += more
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -40,6 +40,16 @@ class Ticket:
     tools: str = ""
     format: str = ""
     is_folded: bool = False
+    fold_key: str = ""
+    """The key of the fold in the view that was sent."""
+    sent_text: str = ""
+    """The body that was sent, if it is not the client's own."""
+    sent_at: float = 0.0
+    """When the request was sent, in seconds since 1970."""
+    is_edited: bool = False
+    """Whether the client changed messages that it had sent before."""
+    is_retried: bool = False
+    is_held_out: bool = False
     _entered: ClientConversation | None = None
 
     def enter(self) -> None:
@@ -70,7 +80,8 @@ class RequestPlanner:
             self.create(ticket)
             self.write(ticket)
             return self._view_body(ticket)
-        if self.is_held_out(conversation):
+        ticket.is_held_out = self.is_held_out(conversation)
+        if ticket.is_held_out:
             return None
         if located.is_compacted or located.alignment.place < conversation.length:
             self.write(ticket)  # the session is moved back, forked or restarted first
@@ -228,7 +239,7 @@ class RequestPlanner:
             return None
         if located.alignment.place < state.timeline.cut:
             raise FoldlineError("the request ends before the fold")
-        ticket.is_folded = True
+        ticket.is_folded, ticket.fold_key = True, state.identity().fold_key
         return folded_body(state, located.history, located.alignment.places)
 
 

@@ -7,17 +7,19 @@ that the reply to a request is recorded before the client's next request is plan
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from foldline.events import LOG
 from foldline.json_text import decode
-from foldline.message import Message
+from foldline.ledger.receipts import Receipt
 from foldline.proxy.body_scan import NotScannable
+from foldline.proxy.cache_misses import cold_price
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
-from foldline.proxy.conversations import ConversationGroup, Conversations
+from foldline.proxy.conversations import ConversationGroup, Conversations, Located
 from foldline.proxy.credentials import hash_key, tenant_of
 from foldline.proxy.exchange_counters import ExchangeCounters
 from foldline.proxy.exchange_recorder import ExchangeRecorder
@@ -41,8 +43,10 @@ class _Busy(Exception):
 class RecordingInterceptor:
     """Records exchanges and folds sessions."""
 
-    def __init__(self, settings: ProxySettings, conversations: Conversations) -> None:
-        self.settings, self.conversations = settings, conversations
+    def __init__(
+        self, settings: ProxySettings, conversations: Conversations, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.settings, self.conversations, self._clock = settings, conversations, clock
         self.planner = RequestPlanner(settings, conversations)
         self.recorder = ExchangeRecorder(settings, self.planner)
         self.counters = ExchangeCounters()
@@ -88,6 +92,8 @@ class RecordingInterceptor:
             model=model,
             tools=scan.field_text("tools"),
             format=call.format,
+            sent_at=self._clock(),
+            is_edited=_is_edited(located),
         )
         body = self.planner.plan(ticket) if self.settings.mode == "fold" and call.kind == "create" else None
         return self._outgoing(request, body, ticket)
@@ -99,6 +105,7 @@ class RecordingInterceptor:
             notes.append(("session", session.name.encode("ascii", "replace").decode()))
             if body is not None:
                 notes.append(("folds", str(session.folds)))
+            notes += _cache_note(ticket)
         return OutgoingRequest(
             body=request.body if body is None else body,
             is_rewritten=body is not None,
@@ -136,6 +143,7 @@ class RecordingInterceptor:
         if folded is None:
             return None
         self.counters.add(retried=1)
+        ticket.is_retried = True
         return self._outgoing(request, folded, ticket)
 
     # Recording
@@ -147,23 +155,34 @@ class RecordingInterceptor:
             self.counters.add(requests=1, folded=int(sent.is_rewritten))
         if not isinstance(ticket, Ticket):
             return
-        sizes = len(sent.body), len(request.body)
-        task = asyncio.get_running_loop().create_task(self._record(ticket, response, sizes))
+        task = asyncio.get_running_loop().create_task(self._record(ticket, sent, response))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _record(self, ticket: Ticket, response: ReceivedResponse, sizes: tuple[int, int]) -> None:
+    async def _record(self, ticket: Ticket, sent: OutgoingRequest, response: ReceivedResponse) -> None:
         try:
-            reply = await self._run(ticket.group, lambda: self._write(ticket, response))
-            if reply is not None and reply.meta.usage is not None:
-                self.counters.add_usage(reply.meta.usage, sent_bytes=sizes[0], client_bytes=sizes[1])
+            receipt = await self._run(ticket.group, lambda: self._write(ticket, sent, response))
+            if receipt is not None:
+                self.counters.add_receipt(receipt)
         except Exception as error:  # noqa: BLE001 (the client has its response)
             self.counters.add(faults=1)
             LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))
 
-    def _write(self, ticket: Ticket, response: ReceivedResponse) -> Message | None:
+    def _write(self, ticket: Ticket, sent: OutgoingRequest, response: ReceivedResponse) -> Receipt | None:
         ticket.leave()
+        if sent.is_rewritten:
+            ticket.sent_text = decode(sent.body)
         return self.recorder.record(ticket, response)
+
+    async def readiness(self) -> str:
+        """Why the proxy cannot record requests; "" if it can."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self.settings.prepare_s):
+                await loop.run_in_executor(self._threads, self.conversations.store.branches, "settings")
+        except Exception as error:  # noqa: BLE001 (every fault means that nothing can be recorded)
+            return f"the ledger does not answer ({type(error).__name__})"
+        return ""
 
     async def settle(self) -> None:
         """Wait until all exchanges so far are recorded."""
@@ -212,3 +231,20 @@ def _ignore(future: asyncio.Future[Any]) -> None:
     """Mark the exception of work that nobody waits for as seen."""
     if not future.cancelled():
         future.exception()
+
+
+def _is_edited(located: Located) -> bool:
+    """Whether a request lacks messages that the client sent before."""
+    found = located.conversation
+    return located.is_compacted or (found is not None and located.alignment.place < found.confirmed)
+
+
+def _cache_note(ticket: Ticket) -> list[tuple[str, str]]:
+    """The header that says whether the cache of the previous request has expired, and what that costs."""
+    sent = ticket.conversation.sent if ticket.conversation is not None else None
+    price = cold_price(sent.receipt) if sent is not None else None
+    if price is None:
+        return []
+    state = "cold" if ticket.sent_at > price.expires_at else "warm"
+    usd = f"; usd={price.usd:.4f}" if price.usd is not None else ""
+    return [("cache", f"{state}; expires={price.expires_at:.0f}; tokens={price.tokens}{usd}")]

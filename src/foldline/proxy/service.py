@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import uvicorn
@@ -15,7 +18,8 @@ from foldline.proxy.application import Application
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.conversations import Conversations
 from foldline.proxy.interception import PassThrough
-from foldline.proxy.own_api import OwnApi
+from foldline.proxy.own_api import Handler, OwnApi
+from foldline.proxy.receipt_api import receipt_reads
 from foldline.proxy.recording_interceptor import RecordingInterceptor
 
 STOP_S = 30
@@ -44,14 +48,29 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def build(settings: ProxySettings) -> Application:
+def build(settings: ProxySettings, clock: Callable[[], float] = time.time) -> Application:
     """The application of a proxy. The ledger is opened; it is closed when the server stops."""
     if settings.mode == "off":
         return Application(settings, PassThrough(), OwnApi(settings))
-    interceptor = RecordingInterceptor(settings, Conversations(settings.ledger))
-    counters = interceptor.counters
-    reads = {"receipt": lambda _path, _query: (200, asdict(counters.totals()))}
-    return Application(settings, interceptor, OwnApi(settings, reads=reads, metrics=counters.metrics))
+    conversations = Conversations(settings.ledger)
+    interceptor = RecordingInterceptor(settings, conversations, clock)
+    own = OwnApi(
+        settings,
+        ready=interceptor.readiness,
+        settle=interceptor.settle,
+        reads=receipt_reads(conversations.store, interceptor.counters),
+        metrics=interceptor.counters.metrics,
+        page=_page(conversations, settings.token),
+    )
+    return Application(settings, interceptor, own)
+
+
+def _page(conversations: Conversations, token: str) -> Handler | None:
+    """The web page, if it is installed."""
+    if find_spec("foldline.page") is None or find_spec("foldline.page.app") is None or find_spec("starlette") is None:
+        return None
+    make: Callable[..., Handler] = import_module("foldline.page.app").page_app
+    return make(conversations.store, live=conversations.live, token=token, all_owners=True)
 
 
 def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.Server:

@@ -44,6 +44,11 @@ class ViewIdentity(NamedTuple):
         """The identity of a view that grew from this view and ends directly before the reply that answers it."""
         return ViewIdentity(self.key, self.tools)
 
+    @property
+    def fold_key(self) -> str:
+        """The hash of the fold."""
+        return self.key[:_FOLD_LENGTH]
+
     def shares_fold(self, key: str) -> bool:
         """Whether a view with this key has the same fold, with the same or other settings."""
         return self.key[:_FOLD_LENGTH] == key[:_FOLD_LENGTH]

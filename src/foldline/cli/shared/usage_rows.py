@@ -16,7 +16,7 @@ from foldline import text_lines
 from foldline.errors import InputError
 from foldline.ledger import Store
 from foldline.message import Usage
-from foldline.models.table import Prices
+from foldline.models.table import Prices, usage_cost
 from foldline.models.table import model as model_of
 from foldline.session.record import BranchRecord
 from foldline.wire.anthropic.usage import anthropic_usage
@@ -178,14 +178,6 @@ class UsageTotal:
     def as_json(self) -> dict[str, Any]:
         """The figures for `--json`."""
         return {**vars(self), "cost": round(self.cost, 6), "miss_cost": round(self.miss_cost, 6)}
-
-
-def usage_cost(usage: Usage, prices: Prices) -> float:
-    """The price of a request and its reply in US dollars."""
-    hour = min(usage.cache_write_1h, usage.cache_write)
-    written = hour * prices.write_1h + (usage.cache_write - hour) * prices.write
-    rest = usage.input * prices.input + usage.cache_read * prices.read + usage.output * prices.output
-    return (rest + written) / _MILLION
 
 
 def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Prices | None]]:

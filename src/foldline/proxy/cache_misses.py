@@ -1,0 +1,136 @@
+"""Names the cause of a prompt cache miss, and the price of going on after the cache has expired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from foldline.ledger.receipts import CacheMiss, MissCause, Receipt
+from foldline.message import Usage
+from foldline.models.table import Model
+from foldline.models.table import model as model_of
+from foldline.proxy.request_difference import added_blocks, first_difference
+from foldline.wire.formats import request_format
+
+MIN_MISS = 256
+"""Fewer missed tokens than this are not reported: providers round the length of a cached prefix down."""
+HOUR = 3_600.0
+FOLD = "fold"
+"""The name of the fold's hash among the hashes of a request's fields."""
+_CHANGES: tuple[MissCause, ...] = ("tools", "system", "settings", "fold")
+"""Changes in the order in which a prompt cache meets them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRequest:
+    """The last request of a conversation, with its receipt."""
+
+    receipt: Receipt
+    text: str = ""
+    """The body that was sent; "" if another process sent it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRequest:
+    """A request that was answered and has no receipt yet."""
+
+    text: str
+    format: str
+    model: str
+    usage: Usage
+    sent_at: float
+    hashes: Mapping[str, str]
+    is_edited: bool = False
+    """Whether the client changed messages that it had sent before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdPrice:
+    """What the next request costs more if the prompt cache has expired by then."""
+
+    expires_at: float
+    """Seconds since 1970."""
+    tokens: int
+    usd: float | None
+
+
+def cached_tokens(usage: Usage, model: Model, format: str) -> int:
+    """The tokens that a prompt cache holds after a request with this usage."""
+    if format == "anthropic":
+        return usage.cache_read + usage.cache_write
+    is_cached = model.vendor and usage.prompt >= model.cache.min_tokens
+    return usage.prompt if is_cached or usage.cache_read else 0
+
+
+def ttl_seconds(usage: Usage, model: Model) -> float:
+    """Seconds for which a prompt cache keeps what a request read or wrote."""
+    return HOUR if usage.cache_write_1h else float(model.cache.ttl_seconds)
+
+
+def cold_price(receipt: Receipt) -> ColdPrice | None:
+    """The price of going on after the cache of a request has expired; None if nothing was cached."""
+    model = model_of(receipt.model)
+    tokens = cached_tokens(receipt.usage, model, receipt.format)
+    if not tokens:
+        return None
+    expires_at = receipt.sent_at + ttl_seconds(receipt.usage, model)
+    return ColdPrice(expires_at=expires_at, tokens=tokens, usd=miss_cost(tokens, receipt.usage, model))
+
+
+def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
+    """What it costs to write or send tokens instead of reading them from the cache, in US dollars."""
+    prices = model.prices
+    if prices is None:
+        return None
+    written = prices.write_1h if usage.cache_write_1h else prices.write
+    paid = written if usage.cache_write or usage.cache_read else prices.input
+    return tokens * max(0.0, max(paid, prices.input) - prices.read) / 1_000_000
+
+
+def find_miss(previous: SentRequest, request: NewRequest) -> CacheMiss | None:
+    """The tokens that a request should have read from the cache and did not, with the cause."""
+    before = previous.receipt
+    model = model_of(before.model)
+    held = min(cached_tokens(before.usage, model, before.format), request.usage.prompt)
+    missed = held - request.usage.cache_read
+    if missed < MIN_MISS:
+        return None
+    pause = max(0.0, request.sent_at - before.sent_at)
+    cause, path, offset = _cause(previous, request, pause > ttl_seconds(before.usage, model))
+    return CacheMiss(
+        cause=cause,
+        tokens=missed,
+        usd=miss_cost(missed, request.usage, model_of(request.model)),
+        path=path,
+        offset=offset,
+        pause_s=round(pause, 3),
+    )
+
+
+def _cause(previous: SentRequest, request: NewRequest, is_expired: bool) -> tuple[MissCause, str, int]:
+    """The cause of a miss, and where the requests differ."""
+    before = previous.receipt
+    if before.model != request.model:
+        return "model", "model", -1
+    if is_expired:
+        return "expired", "", -1
+    changed = [name for name in _CHANGES if before.field_hashes.get(name) != request.hashes.get(name)]
+    found = None
+    if previous.text and before.format == request.format:
+        found = first_difference(previous.text, request.text, request_format(request.format))
+    path, offset = (found.path, found.offset) if found is not None else ("", -1)
+    if changed:
+        return changed[0], path, offset
+    if found is not None and found.kind == "system":
+        return "system", path, offset
+    if found is not None or request.is_edited:
+        return "history", path, offset
+    return ("lookback" if _is_far(previous, request) else "provider"), "", -1
+
+
+def _is_far(previous: SentRequest, request: NewRequest) -> bool:
+    """Whether more blocks were added than the cache looks back from its breakpoints."""
+    limit = model_of(request.model).cache.lookback_blocks
+    if not limit or not previous.text:
+        return False
+    return added_blocks(previous.text, request.text, request_format(request.format)) >= limit

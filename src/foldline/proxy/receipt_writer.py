@@ -1,0 +1,106 @@
+"""Writes the receipt of an exchange: what the request cost, and what the client's own request would have cost.
+
+The figures for the client's own requests follow from the previous receipt. Between two folds, both requests grow by the
+same messages, so by the same tokens. Over a fold, the growth is estimated from the bytes. What the cache would have
+held is what the client's previous request left in it.
+"""
+
+from __future__ import annotations
+
+from foldline.ledger.receipts import CacheMiss, Receipt, add_receipt
+from foldline.message import Usage
+from foldline.models.table import model as model_of
+from foldline.models.table import usage_cost
+from foldline.proxy.cache_misses import FOLD, NewRequest, SentRequest, cached_tokens, find_miss, ttl_seconds
+from foldline.proxy.conversation import ClientConversation
+from foldline.proxy.planned_request import Ticket
+from foldline.proxy.request_difference import field_hashes
+
+
+def write_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage, *, window: int = 0) -> Receipt:
+    """Store the receipt of an exchange with its session. `window` is the configured window; 0 for the model's own."""
+    history, previous = ticket.located.history, conversation.sent
+    hashes = field_hashes(history.scan, history.format)
+    if ticket.is_folded:
+        hashes[FOLD] = ticket.fold_key
+    request = NewRequest(
+        text=ticket.sent_text or history.scan.text,
+        format=ticket.format,
+        model=ticket.model,
+        usage=usage,
+        sent_at=ticket.sent_at,
+        hashes=hashes,
+        is_edited=ticket.is_edited,
+    )
+    miss = find_miss(previous, request) if previous is not None else None
+    client_bytes = len(history.scan.text)
+    sent_bytes = len(ticket.sent_text) or client_bytes
+    untouched = usage
+    if ticket.is_folded:
+        before = previous.receipt if previous is not None else None
+        untouched = untouched_usage(before, request, miss, sent_bytes=sent_bytes, client_bytes=client_bytes)
+    model = model_of(ticket.model)
+    prices = model.prices
+    receipt = Receipt(
+        usage=usage,
+        untouched=untouched,
+        model=ticket.model,
+        format=ticket.format,
+        usd=usage_cost(usage, prices) if prices is not None else None,
+        untouched_usd=usage_cost(untouched, prices) if prices is not None else None,
+        untouched_fits=untouched.prompt <= (window or model.window),
+        sent_bytes=sent_bytes,
+        client_bytes=client_bytes,
+        is_folded=ticket.is_folded,
+        is_retried=ticket.is_retried,
+        is_held_out=ticket.is_held_out,
+        miss=miss,
+        sent_at=ticket.sent_at,
+        field_hashes=hashes,
+    )
+    conversation.sent = SentRequest(receipt=receipt, text=request.text)
+    store, branch = conversation.session.record.search_target()
+    add_receipt(store, branch, receipt)
+    return receipt
+
+
+def untouched_usage(
+    before: Receipt | None, request: NewRequest, miss: CacheMiss | None, *, sent_bytes: int, client_bytes: int
+) -> Usage:
+    """An estimate of the usage of the client's own request under the same cache rules."""
+    usage, model = request.usage, model_of(request.model)
+    total = max(usage.prompt, _untouched_total(before, request, sent_bytes=sent_bytes, client_bytes=client_bytes))
+    is_cached = cached_tokens(usage, model, request.format) > 0
+    if not is_cached:
+        return replace_prompt(usage, fresh=total, read=0, written=0)
+    read = usage.cache_read
+    if before is not None and before.model == request.model:
+        held = cached_tokens(before.untouched, model, request.format)
+        is_warm = request.sent_at - before.sent_at <= ttl_seconds(before.usage, model)
+        if miss is None or miss.cause in ("fold", "lookback"):
+            read = held if is_warm else read
+        elif miss.cause == "history":
+            read = held - miss.tokens
+    if request.format == "anthropic" or usage.cache_write:
+        read = max(0, min(read, total - usage.input))
+        return replace_prompt(usage, fresh=usage.input, read=read, written=total - read - usage.input)
+    read = max(0, min(read, total))
+    return replace_prompt(usage, fresh=total - read, read=read, written=0)
+
+
+def replace_prompt(usage: Usage, *, fresh: int, read: int, written: int) -> Usage:
+    """A usage with other figures for the prompt; the part that is written for an hour keeps its share."""
+    hour = written if usage.cache_write_1h else 0
+    return usage._replace(input=fresh, cache_read=read, cache_write=written, cache_write_1h=hour)
+
+
+def _untouched_total(before: Receipt | None, request: NewRequest, *, sent_bytes: int, client_bytes: int) -> int:
+    """An estimate of the prompt tokens of the client's own request."""
+    prompt = request.usage.prompt
+    if before is None:
+        return prompt * client_bytes // max(1, sent_bytes)
+    same_fold = before.field_hashes.get(FOLD) == request.hashes.get(FOLD)
+    if same_fold and not request.is_edited and before.model == request.model:
+        return before.untouched.prompt + prompt - before.usage.prompt
+    ratio = before.untouched.prompt / max(1, before.client_bytes)
+    return before.untouched.prompt + round((client_bytes - before.client_bytes) * ratio)
