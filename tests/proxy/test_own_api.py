@@ -75,3 +75,14 @@ def test_a_proxy_whose_ledger_is_gone_is_not_ready(tmp_path: Path) -> None:
         running.application.interceptor.conversations.store.tx.pool.close()  # type: ignore[attr-defined]
         assert get(f"{running.url}/foldline/ready")[0] == 503
         assert get(f"{running.url}/foldline/health")[0] == 200
+
+
+def test_the_page_shows_the_sessions_of_the_proxy(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    with folding(tmp_path, window=200_000, token=TOKEN) as (provider, running):
+        Agent(running.url, headers={"x-foldline-session": "work"}).work(provider, 4)
+        status, page = get(f"{running.url}/foldline/")
+        assert (status, b"<!doctype html" in page.lower()) == (200, True)
+        assert get(f"{running.url}/foldline/api/sessions")[0] == 401
+        status, found = get(f"{running.url}/foldline/api/sessions", Authorization=f"Bearer {TOKEN}")
+        assert (status, b'"work"' in found) == (200, True)

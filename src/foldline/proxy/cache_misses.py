@@ -22,7 +22,7 @@ _CHANGES: tuple[MissCause, ...] = ("tools", "system", "settings", "fold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentRequest:
+class AnsweredRequest:
     """The last request of a conversation, with its receipt."""
 
     receipt: Receipt
@@ -87,7 +87,7 @@ def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
     return tokens * max(0.0, max(paid, prices.input) - prices.read) / 1_000_000
 
 
-def find_miss(previous: SentRequest, request: NewRequest) -> CacheMiss | None:
+def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | None:
     """The tokens that a request should have read from the cache and did not, with the cause."""
     before = previous.receipt
     model = model_of(before.model)
@@ -107,7 +107,7 @@ def find_miss(previous: SentRequest, request: NewRequest) -> CacheMiss | None:
     )
 
 
-def _cause(previous: SentRequest, request: NewRequest, is_expired: bool) -> tuple[MissCause, str, int]:
+def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> tuple[MissCause, str, int]:
     """The cause of a miss, and where the requests differ."""
     before = previous.receipt
     if before.model != request.model:
@@ -128,7 +128,7 @@ def _cause(previous: SentRequest, request: NewRequest, is_expired: bool) -> tupl
     return ("lookback" if _is_far(previous, request) else "provider"), "", -1
 
 
-def _is_far(previous: SentRequest, request: NewRequest) -> bool:
+def _is_far(previous: AnsweredRequest, request: NewRequest) -> bool:
     """Whether more blocks were added than the cache looks back from its breakpoints."""
     limit = model_of(request.model).cache.lookback_blocks
     if not limit or not previous.text:

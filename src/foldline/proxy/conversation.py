@@ -15,7 +15,7 @@ from foldline.errors import WireError
 from foldline.ledger.message_keys import ROOT, trace
 from foldline.message import Message
 from foldline.proxy.body_scan import BodyScan, scan_body
-from foldline.proxy.cache_misses import SentRequest
+from foldline.proxy.cache_misses import AnsweredRequest
 from foldline.proxy.client_summaries import is_client_summary
 from foldline.session.session import Session
 from foldline.wire.formats import Format
@@ -112,7 +112,7 @@ class ClientConversation:
         """Number of requests that are being answered."""
         self.settings: tuple[str, str] = ("", "")
         """The model and the tools of the last request."""
-        self.sent: SentRequest | None = None
+        self.sent: AnsweredRequest | None = None
         """The last request that was answered, with its receipt; None if it is unknown."""
 
     @property

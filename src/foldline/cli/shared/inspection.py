@@ -13,11 +13,11 @@ from typing import Any
 
 from foldline.cli.shared.output import first_words
 from foldline.cli.shared.settings import Settings
-from foldline.cli.shared.usage_rows import usage_cost
 from foldline.errors import ViewTooLarge
 from foldline.measure.message_size import part_tokens, tools_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.models.table import model as model_of
+from foldline.models.table import usage_cost
 from foldline.plan.timeline import handle
 from foldline.replay import context_segments, without_usage
 from foldline.session import Session
