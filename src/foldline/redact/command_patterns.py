@@ -84,6 +84,7 @@ COMMANDS = (
         r"(?:echo|printf)[ \t]+(?:-[ne]{1,2}[ \t]+)?(?:[\"'](?P<v>[^\"'\n\\]{4,120})[\"']|(?P<w>[^\s\"'|\\]{4,120}))[ \t]*>{1,2}[ \t]*[^\s|;&]{0,80}"
         r"(?i:pass|secret|token|credential|\.key\b)",
         "strong",
+        words="echo|printf",
     ),
     row("password", "login ", r"login[ \t]+\S{1,80}\s+password[ \t]+(?P<v>\S{3,200})"),
     command("wget|xh|http|https|httpie", r"(?:-u|--user|-a|--auth|--proxy-user|-U)[ \t=]*[\"']?[^\s:\"']{1,80}:"),

@@ -91,8 +91,8 @@ CODE = (
     row(
         "password",
         "connect|Connect|asic_auth|asicAuth|login|Login|redential|uth|PDO(|mysqli|UserPassword|set_password|access_token(|lient(",
-        r"(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
-        r"\b\w{0,10}[Cc]onnect|PDO|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
+        r"(?=[BbLlCcAaPpgmsU])(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
+        r"[Cc]onnect|PDO|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
         r"(?P<v>(?:Some\(|[^()\n]){5,400})",
         "arguments",
     ),
@@ -117,7 +117,7 @@ CODE = (
         r"(?<![\w/.@:+-])(?!mailto|npm|git|image|file)[\w.-]{1,40}:(?P<v>[^\s:@/\"'`<>(){}]{6,100})@(?!sha\d)(?:(?:tcp|unix)\(|[A-Za-z][\w-]{0,40}(?:\.[\w-]{1,40}){0,5}[:/]|\d{1,3}\.\d)",
         "strong",
     ),
-    row("password", ";P:", r"WIFI:[^\n]{0,80}?;P:(?P<v>[^;\n]{4,100});"),
+    row("password", ";P:", r"WIFI:[^\n]{0,80}?;P:(?P<v>[^;\n]{4,100});", words="wifi"),
     row(
         "password",
         "form-data",
@@ -180,6 +180,7 @@ CODE = (
         r"(?i:passw|pwd|secret|token|api_?key|passphrase)\w{0,16}(?:%22%3A(?:%20|\+)?%22|%3D)(?P<v>[^\s%&\"']{4,400})",
         "",
         re.IGNORECASE,
+        words="passw|pwd|secret|token|api|passphrase",
     ),
 )
 """Secrets in code, statements and data."""
@@ -201,7 +202,7 @@ HASHES = (
     ),
     row(
         "password hash",
-        "}",
+        "{SHA|{SSHA|{MD5|{SMD5|{CRYPT|{PBKDF2|{ARGON2",
         r"\{(?:S?SHA(?:256|384|512)?|S?MD5|CRYPT|PBKDF2\w{0,10}|ARGON2)\}(?P<v>[A-Za-z0-9+/=$.]{16,300})",
     ),
     row("password hash", "SCRAM-SHA", r"SCRAM-SHA-\d{1,3}\$(?P<v>\d{1,8}:[A-Za-z0-9+/=$:]{30,400})"),
@@ -220,11 +221,13 @@ OUTPUTS = (
         "secret",
         "ode",
         r"(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[^\n]{0,60}\n+(?P<v>(?:(?=[^\n]{0,60}\d)[ \t>*•-]{0,8}(?:\d{1,2}[.)][ \t]+)?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{3,10}){0,4}[ \t]{0,8}(?:\n|$)){1,20})",
+        words="recovery|backup|scratch|emergency|time",
     ),
     row(
         "secret",
         "ode",
         r"(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t]{0,4}[\"']?[:=][ \t]*\[?(?P<v>[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?(?:[ ,]{1,3}[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?){0,20})",
+        words="recovery|backup|scratch|emergency|time",
     ),
     row(
         "pin",
@@ -234,17 +237,18 @@ OUTPUTS = (
     row(
         "pin",
         "code|combination",
-        r"(?i:door|gate|alarm|safe|lock|garage|entry)[ -]?(?:code|pin|combination)\b[^\n:=\d]{0,20}(?:[:=]|\bis\b)[ \t]*(?P<v>[\d*#-]{4,12})",
+        r"(?=[dgaslDGASLeE])(?i:door|gate|alarm|safe|lock|garage|entry)[ -]?(?:code|pin|combination)\b[^\n:=\d]{0,20}(?:[:=]|\bis\b)[ \t]*(?P<v>[\d*#-]{4,12})",
+        words="door|gate|alarm|safe|lock|garage|entry",
     ),
     row(
         "pin",
         "code",
-        r"(?i:verification|security|one-time|login|2fa|mfa|sms|auth(?:entication)?)[ -]code(?:[^\n:=]{0,30}[:=]|[^\n:=]{0,30}\bis\b)[ \t]*(?P<v>(?:G-)?\d{3}[ -]?\d{3,5})(?!\w)",
+        r"(?=[vsol2maVSOLMA])(?i:verification|security|one-time|login|2fa|mfa|sms|auth(?:entication)?)[ -]code(?:[^\n:=]{0,30}[:=]|[^\n:=]{0,30}\bis\b)[ \t]*(?P<v>(?:G-)?\d{3}[ -]?\d{3,5})(?!\w)",
     ),
     row(
         "credential",
-        "creds|redential|ogin|/p",
-        r"(?i:\bcreds?|\bcredentials?|\blogins?|\bl/p|\bu/p)\b[^\n:=]{0,50}?(?:[:=]|\b(?:is|are)\b)[ \t]*[`\"'(]?[\w.@+-]{2,40}[ \t]{0,2}[:/|,][ \t]{0,2}[`\"']?(?P<v>[^\s`\"']{6,100})",
+        "creds|redential|ogin|l/p|u/p|L/p|U/p",
+        r"\b(?=[CcLlUu])(?i:creds?|credentials?|logins?|l/p|u/p)\b[^\n:=]{0,50}?(?:[:=]|\b(?:is|are)\b)[ \t]*[`\"'(]?[\w.@+-]{2,40}[ \t]{0,2}[:/|,][ \t]{0,2}[`\"']?(?P<v>[^\s`\"']{6,100})",
         "typed",
     ),
     row(
@@ -252,6 +256,7 @@ OUTPUTS = (
         " with | as | using ",
         r"\b(?:log ?in|sign in|connect|ssh)[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[ \t]{0,2}[:/][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
         "typed",
+        words="log|sign|connect|ssh",
     ),
     row(
         "credential",
@@ -321,6 +326,7 @@ OUTPUTS = (
         "wif|WIF|rivate|wallet|itcoin|btc|BTC|key",
         r"(?<![A-Za-z0-9])(?P<v>[5KL][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
         "random",
+        near=True,
     ),
 )
 """Secrets in prose and in the output of programs, and keys with a mark inside."""

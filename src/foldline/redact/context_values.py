@@ -9,9 +9,9 @@ from itertools import islice
 from foldline.redact import patterns
 from foldline.redact.command_patterns import PRINTING_COMMAND, PROMPTS
 from foldline.redact.context_patterns import CONTEXT_PATTERNS
-from foldline.redact.pattern_rows import ContextPattern
+from foldline.redact.pattern_rows import REGION_CHARS, ContextPattern
 from foldline.redact.patterns import Hit
-from foldline.redact.searched_text import RuleIndex, SearchedText
+from foldline.redact.searched_text import RulesByMark, SearchedText
 from foldline.redact.value_shape import (
     is_dense,
     is_passphrase,
@@ -21,6 +21,7 @@ from foldline.redact.value_shape import (
     looks_strong,
     looks_typed,
 )
+from foldline.redact.word_index import mark_word
 
 _DISCORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
 _DISCORD_HEAD = re.compile(r"(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27})$")
@@ -49,7 +50,8 @@ _COOKIE_NAME = re.compile(
 )
 _COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
 
-_ROWS = RuleIndex(row.marks for row in CONTEXT_PATTERNS)
+_ROWS = RulesByMark((mark, number) for number, row in enumerate(CONTEXT_PATTERNS) for mark in row.marks)
+_NEEDED_WORDS = [frozenset(map(mark_word, row.words)) for row in CONTEXT_PATTERNS]
 
 
 def find_in_context(searched: SearchedText) -> Iterator[Hit]:
@@ -59,16 +61,26 @@ def find_in_context(searched: SearchedText) -> Iterator[Hit]:
         head = _DISCORD_HEAD.search(text, max(0, tail.start() - 29), tail.start())
         if head:
             yield Hit(head.start(1), tail.end(), "discord token")
-    for number in _ROWS.rules_of(searched):
-        row = CONTEXT_PATTERNS[number]
-        for region in searched.regions(row.marks):
+    for row, marks in _rows_of(searched):
+        for region in searched.regions(marks, row.min_chars):
             for found in row.pattern.finditer(text, *region):
                 yield from _hits_of_row(text, found, row)
-    for region in searched.regions(PROMPTS):
+    for region in searched.regions(PROMPTS, REGION_CHARS):
         for found in PRINTING_COMMAND.finditer(text, *region):
             output = found["output"].strip()
             if " " not in output and (looks_typed(output) or looks_random(output)) and not is_path(output):
                 yield Hit(*found.span("output"), "secret")
+
+
+def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]]]:
+    """The rows that can match in a text, with the marks of each that the text can contain."""
+    marks_of: dict[int, list[str]] = {}
+    for mark, number in _ROWS.possible(searched):
+        marks_of.setdefault(number, []).append(mark)
+    for number, marks in marks_of.items():
+        needed = _NEEDED_WORDS[number]
+        if not needed or not needed.isdisjoint(searched.marks):
+            yield CONTEXT_PATTERNS[number], marks
 
 
 def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterator[Hit]:
@@ -144,7 +156,7 @@ def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
 
 def find_cookies(searched: SearchedText) -> Iterator[Hit]:
     """Values of cookies that are random or have the name of a session. Others, such as `theme=dark`, are harmless."""
-    if searched.has_mark("ookie"):
+    if "ookie" in searched.text:
         text = searched.text
         for found in _COOKIES.finditer(text):
             yield from _cookies(text, *found.span("v"))
@@ -161,7 +173,7 @@ def _cookies(text: str, start: int, end: int) -> Iterator[Hit]:
 
 def find_in_manifests(searched: SearchedText) -> Iterator[Hit]:
     """The values of a Kubernetes secret."""
-    if not searched.has_mark("kind: Secret"):
+    if "kind: Secret" not in searched.text:
         return
     for found in _MANIFEST_DATA.finditer(searched.text):
         for value in _MANIFEST_VALUE.finditer(searched.text, *found.span("v")):
@@ -216,7 +228,7 @@ _SECRET_COLUMN = re.compile(r"passw|secret|token|api_?key", re.IGNORECASE)
 
 def find_in_inserts(searched: SearchedText) -> Iterator[Hit]:
     """Secrets in the first row of an SQL `INSERT`, by the names of its columns."""
-    for region in searched.regions(("INSERT INTO", "insert into")):
+    for region in searched.regions(("INSERT INTO", "insert into"), REGION_CHARS):
         for found in _INSERT.finditer(searched.text, *region):
             cells, start = found[2].split(","), found.start(2)
             for name, cell in zip(found[1].split(","), cells, strict=False):

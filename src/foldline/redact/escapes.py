@@ -26,13 +26,12 @@ MASK = "\ufdd0"
 
 _ESCAPES = re.compile(_ESCAPE)
 _HAS_ESCAPE = re.compile("[\x1b\x90\x98\x9b-\x9f]")
+_HAS_WRITTEN_ESCAPE = re.compile(r"\\[\r\nuxe0]")
 _UNSEEN = re.compile(
     f"(?P<code>{_ESCAPE}|{_WRITTEN_ESCAPE})|(?P<placeholder>{_PLACEHOLDER})|{_ZERO_WIDTH}|{_JOINED_LINE_END}"
 )
 _PLACEHOLDERS = re.compile(f"(?P<placeholder>{_PLACEHOLDER})")
-_MAY_BE_UNSEEN = re.compile(
-    "[\x1b\x90\x98\x9b-\x9f\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufdd0\ufeff]|\\\\[\r\nuxe0]"
-)
+_HAS_INVISIBLE = re.compile("[\x90\x98\x9b-\x9f\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufdd0\ufeff]")
 
 
 def strip_escapes(text: str) -> str:
@@ -41,7 +40,8 @@ def strip_escapes(text: str) -> str:
     >>> strip_escapes("\x1b[31mfailed\x1b[0m")
     'failed'
     """
-    return _ESCAPES.sub("", text) if _HAS_ESCAPE.search(text) else text
+    may_have = "\x1b" in text or not (text.isascii() or _HAS_ESCAPE.search(text) is None)
+    return _ESCAPES.sub("", text) if may_have else text
 
 
 class VisibleText:
@@ -83,4 +83,9 @@ def has_unseen(text: str) -> bool:
 
 
 def _has_codes(text: str) -> bool:
-    return _MAY_BE_UNSEEN.search(text) is not None and _UNSEEN.search(text) is not None
+    may_have = (
+        "\x1b" in text
+        or _HAS_WRITTEN_ESCAPE.search(text) is not None
+        or not (text.isascii() or _HAS_INVISIBLE.search(text) is None)
+    )
+    return may_have and _UNSEEN.search(text) is not None

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from foldline.redact import patterns
 from foldline.redact.patterns import WORD, Hit, KeyShape
-from foldline.redact.searched_text import SearchedText
+from foldline.redact.searched_text import RulesByMark, SearchedText
 from foldline.redact.value_shape import DIGIT, LINE_JOINT, VALUE_END, is_words, looks_random, run_end, run_of
 
+_OTHER_PREFIXES = RulesByMark((prefix, shape) for shape in patterns.OTHER_KEYS for prefix in shape.prefixes)
 _SHAPES = {prefix: shape for shape in reversed(patterns.WORD_KEYS) for prefix in shape.prefixes}
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """A pattern for any of the words. It reads each first letter once, so that most positions fail at once."""
-    tails: dict[str, list[str]] = {}
-    for word in words:
-        tails.setdefault(word[:1], []).append(word[1:])
-    branches = [re.escape(first) + _any_of(rest) for first, rest in tails.items() if first]
-    pattern = branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
-    return "" if not branches else f"(?:{pattern})?" if "" in tails else pattern
-
-
-_PREFIX = re.compile(rf"(?:(?<![{WORD}])(?<![{WORD}][_-])|(?<=\\[nrt])){_any_of(_SHAPES)}")
+_WORD_PREFIXES = RulesByMark(_SHAPES.items(), starts_word=True)
+_WORD_START = re.compile(rf"(?<![{WORD}])(?<![{WORD}][_-])|(?<=\\[nrt])")
 _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""")
 _SAMPLE = re.compile(r"[\w-]{0,12}?(?:([xX*0_-])\1{9,}|\w{0,20}EXAMPLE(?:KEY)?$)")
 """A key in documentation: one character repeated, or the word `EXAMPLE` at its end."""
@@ -39,12 +29,24 @@ def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
     """
     text = searched.text
     keys = _KeyReader(text)
-    for prefix in _PREFIX.finditer(text):
-        shape = _SHAPES[prefix[0]]
-        start, end = prefix.start(), keys.end(prefix.end(), shape)
-        if end and not _is_harmless(text, start, end, prefix[0]):
+    for start, prefix in _prefixes(searched):
+        shape = _SHAPES[prefix]
+        end = keys.end(start + len(prefix), shape)
+        if end and not _is_harmless(text, start, end, prefix):
             pair = _AWS_SECRET.match(text, end)
             yield Hit(start, pair.end() if pair and looks_random(pair[1]) else end, shape.kind)
+
+
+def _prefixes(searched: SearchedText) -> list[tuple[int, str]]:
+    """The prefixes at the start of a word with their positions, in order; at each position only the longest."""
+    text, found = searched.text, dict[int, str]()
+    for prefix in sorted({prefix for prefix, _ in _WORD_PREFIXES.possible(searched)}, key=len):
+        at = text.find(prefix)
+        while at >= 0:
+            if _WORD_START.match(text, at):
+                found[at] = prefix
+            at = text.find(prefix, at + len(prefix))
+    return sorted(found.items())
 
 
 def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
@@ -60,18 +62,14 @@ def _is_harmless(text: str, start: int, end: int, prefix: str) -> bool:
 def find_other_keys(searched: SearchedText) -> Iterator[Hit]:
     """Keys whose prefix contains a dot or a slash, and webhooks."""
     text = searched.text
-    for shape in patterns.OTHER_KEYS:
-        for prefix in shape.prefixes:
-            at = text.find(prefix)
-            if at < 0:
-                continue
-            keys = _KeyReader(text)
-            while at >= 0:
-                end = keys.end(at + len(prefix), shape)
-                address = "/" in prefix and prefix[0].isalpha()
-                if end and (address or _starts_word(text, at)):
-                    yield Hit(at + len(prefix) if address else at, end, shape.kind)
-                at = text.find(prefix, end or at + len(prefix))
+    for prefix, shape in _OTHER_PREFIXES.possible(searched):
+        at, keys = text.find(prefix), _KeyReader(text)
+        while at >= 0:
+            end = keys.end(at + len(prefix), shape)
+            address = "/" in prefix and prefix[0].isalpha()
+            if end and (address or _starts_word(text, at)):
+                yield Hit(at + len(prefix) if address else at, end, shape.kind)
+            at = text.find(prefix, end or at + len(prefix))
 
 
 def _starts_word(text: str, at: int) -> bool:

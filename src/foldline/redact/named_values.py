@@ -9,7 +9,7 @@ from functools import lru_cache
 from foldline.redact import patterns
 from foldline.redact.escapes import MASK
 from foldline.redact.patterns import Hit
-from foldline.redact.searched_text import SearchedText, mark_word
+from foldline.redact.searched_text import NAMES, RulesByMark, SearchedText
 from foldline.redact.unassigned_values import UnassignedValues
 from foldline.redact.value_shape import (
     BARE,
@@ -108,9 +108,7 @@ _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
-_NAMES = tuple(
-    (name, mark_word(name)) for name in (*_STRONG, *patterns.MAYBE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES)
-)
+_NAMES = RulesByMark((name, name) for name in NAMES)
 
 
 def find_named_values(searched: SearchedText) -> Iterator[Hit]:
@@ -148,12 +146,11 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
 def _names(searched: SearchedText) -> list[tuple[int, int, str]]:
     """The names of secrets in a text with their positions, in order."""
     found = []
-    for name, word in _NAMES:
-        if word in searched.words:
-            at, size = searched.lower.find(name), len(name)
-            while at >= 0:
-                found.append((at, at + size, name))
-                at = searched.lower.find(name, at + size)
+    for name, _ in _NAMES.possible(searched):
+        at, size = searched.lower.find(name), len(name)
+        while at >= 0:
+            found.append((at, at + size, name))
+            at = searched.lower.find(name, at + size)
     found.sort()
     return found
 

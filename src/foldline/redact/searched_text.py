@@ -1,91 +1,95 @@
-"""A text prepared for the search for secrets: its lower-case form, and the distinct words in it.
-
-A rule that needs a word, such as `mysql` or `password`, is skipped if the text does not have it. The distinct words of
-a text are few, so this check costs much less than a search of the text.
-"""
+"""A text prepared for the search for secrets: its lower-case form, and which rules can apply to it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-_REGION_CHARS = 600
-"""Minimum number of characters behind a mark that are searched."""
-_MAX_NEW_WORDS = 200
-"""If a text has more words that were not seen before, they are not looked up one by one."""
-_MAX_KNOWN_WORDS = 50_000
-"""The number of words to remember."""
-_LETTERS = re.compile(r"[a-z]{2,64}|[^\W\d_]{2,64}")
+from foldline.redact.context_patterns import CONTEXT_PATTERNS
+from foldline.redact.patterns import (
+    MAYBE_SECRET_NAMES,
+    OTHER_KEYS,
+    SECRET_NAMES,
+    WHOLE_MAYBE_NAMES,
+    WHOLE_SECRET_NAMES,
+    WORD_KEYS,
+)
+from foldline.redact.word_index import WordIndex, mark_word, prefix_words, words_of
+
+NAMES = (*SECRET_NAMES, *WHOLE_SECRET_NAMES, *MAYBE_SECRET_NAMES, *WHOLE_MAYBE_NAMES)
+"""All names of secrets."""
+_RARE_SIGNS = "~%$@+;]}{[>=/:-"
+"""Signs, the rarest first."""
+_MARKS = (
+    *NAMES,
+    *(mark for row in CONTEXT_PATTERNS for mark in (*row.marks, *row.words)),
+    *(prefix for shape in OTHER_KEYS for prefix in shape.prefixes),
+)
+_INDEX = WordIndex(
+    {
+        *(word for mark in _MARKS if (word := mark_word(mark))),
+        *(word for shape in WORD_KEYS for prefix in shape.prefixes for word in prefix_words(prefix)),
+    }
+)
+Rule = TypeVar("Rule")
 
 
 class SearchedText:
-    """A text, the same text in lower case with the same positions, and its distinct words in one string."""
+    """A text, the same text in lower case with the same positions, and the marks that it can contain."""
 
-    __slots__ = ("distinct", "lower", "text", "words")
+    __slots__ = ("lower", "marks", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lower = text.replace("\u0130", "I").lower()  # the only letter that grows in lower case
-        self.distinct = set(_LETTERS.findall(self.lower))
-        self.words = "\n".join(self.distinct)
+        self.marks = _INDEX.marks_in(words_of(self.lower))
 
-    def has_mark(self, mark: str) -> bool:
-        """Whether the text contains `mark`, in this case."""
-        return mark_word(mark) in self.words and mark in self.text
+    def regions(self, marks: Iterable[str], min_chars: int) -> list[tuple[int, int]]:
+        """The parts of the text in which a mark occurs.
 
-    def regions(self, marks: tuple[str, ...]) -> list[tuple[int, int]]:
-        """The parts of the text in which a mark occurs: from the start of its line to a line end well behind it.
-
-        The parts are in order and do not overlap. Each is so long that a text has few of them.
+        Each begins before a line with a mark and ends with a line, at least `min_chars` behind the mark. The parts are
+        in order and do not overlap.
         """
-        text, found = self.text, []
+        text, found = self.text, list[tuple[int, int]]()
         for mark in marks:
-            at = text.find(mark) if mark_word(mark) in self.words else -1
+            at = text.find(mark)
             while at >= 0:
-                end = text.find("\n", at + _REGION_CHARS)
+                end = text.find("\n", at + min_chars)
                 end = len(text) if end < 0 else end
                 found.append((max(0, text.rfind("\n", 0, at)), end))
                 at = text.find(mark, end)
+        if len(found) < 2:
+            return found
         found.sort()
-        joined: list[tuple[int, int]] = []
+        joined = found[:1]
         for start, end in found:
-            if joined and start <= joined[-1][1]:
+            if start <= joined[-1][1]:
                 joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
             else:
                 joined.append((start, end))
         return joined
 
 
-@cache
-def mark_word(mark: str) -> str:
-    """The longest run of letters in a mark, in lower case. A text that contains the mark has it in its words."""
-    return max(_LETTERS.findall(mark.lower()), key=len, default="")
+class RulesByMark(Generic[Rule]):
+    """Rules with their marks. Finds those that can apply to a text."""
 
+    def __init__(self, rules: Iterable[tuple[str, Rule]], *, starts_word: bool = False) -> None:
+        """Each rule is given with a mark, and may be given several times. Key prefixes start a word."""
+        self._by_word: dict[bytes, list[tuple[str, Rule]]] = {}
+        self._by_sign: list[tuple[str, str, Rule]] = []
+        """For marks without a word, such as `://`: the rarest sign in the mark, the mark, the rule."""
+        for mark, rule in rules:
+            words = prefix_words(mark) if starts_word else (mark_word(mark),)
+            for word in words:
+                self._by_word.setdefault(word, []).append((mark, rule))
+        for mark, rule in self._by_word.pop(b"", ()):
+            sign = next((sign for sign in _RARE_SIGNS if sign in mark), mark)
+            self._by_sign.append((sign, mark, rule))
 
-class RuleIndex:
-    """Finds the rules that a text can trigger by its words. Most words trigger none, and they are remembered.
-
-    Each rule is given by its marks. A rule with a mark that has no letters can be triggered by any text.
-    """
-
-    def __init__(self, marks_of_rules: Iterable[tuple[str, ...]]) -> None:
-        self._words = [tuple(map(mark_word, marks)) for marks in marks_of_rules]
-        self._every = range(len(self._words))
-        self._always = frozenset(number for number in self._every if "" in self._words[number])
-        self._known: dict[str, frozenset[int]] = {}
-
-    def rules_of(self, searched: SearchedText) -> Sequence[int]:
-        """The numbers of the rules that the text can trigger, in order. A text of many new words gives all."""
-        known = self._known
-        unknown = searched.distinct.difference(known)
-        if len(unknown) > _MAX_NEW_WORDS:
-            return self._every
-        if len(known) > _MAX_KNOWN_WORDS:
-            known = self._known = {}
-            unknown = searched.distinct
-        for word in unknown:
-            known[word] = frozenset(
-                number for number in self._every if any(mark in word for mark in self._words[number])
-            )
-        return sorted(self._always.union(*map(known.__getitem__, searched.distinct)))
+    def possible(self, searched: SearchedText) -> list[tuple[str, Rule]]:
+        """The marks that the text can contain, with their rules."""
+        text = searched.text
+        found = [(mark, rule) for sign, mark, rule in self._by_sign if sign in text and mark in text]
+        for word in searched.marks:
+            found += self._by_word.get(word, ())
+        return found

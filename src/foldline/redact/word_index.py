@@ -1,0 +1,106 @@
+"""Finds out from the words of a text which marks of rules it can contain.
+
+A rule for secrets has marks, such as `mysql ` or `password`, and cannot apply to a text without any of them. The
+distinct words of a text are few, and what is known about a word is remembered. So a text without marks costs little
+more than to split it into words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_MAX_NEW_WORDS = 1_000
+"""If a text has more words that are not known yet, they are not remembered."""
+_MAX_KNOWN_WORDS, _MAX_WORD_BYTES = 50_000, 64
+"""The number of words to remember, and the maximum length of such a word."""
+_SMALL_LETTERS: Final = bytes(
+    byte if byte >= 128 else ord(chr(byte).lower()) if chr(byte).isalpha() else ord(" ") for byte in range(256)
+)
+"""A translation of UTF-8: ASCII letters become small, other ASCII characters become blanks, the rest is kept."""
+_ASCII_LETTERS: Final = _SMALL_LETTERS[:128] + b" " * 128
+_RUN = re.compile(b" ?[^ ]+ ?")
+
+
+def words_of(lower: str) -> set[bytes]:
+    """The distinct words of a text in lower case, in UTF-8: the longest runs of letters.
+
+    Other characters than ASCII are taken for letters. If they stand beside ASCII letters, these are a word too.
+    """
+    text = lower.encode("utf-8", "surrogatepass")
+    words = set(text.translate(_SMALL_LETTERS).split())
+    return words if lower.isascii() else words.union(text.translate(_ASCII_LETTERS).split())
+
+
+def mark_word(mark: str) -> bytes:
+    """The longest word in a mark, with a blank on each side on which the mark shows that the word ends.
+
+    A text with the mark has a word that contains it, if a blank is added on both sides of every word. b"" if the mark
+    has no word, or just one letter that may be a part of a longer word.
+
+    >>> mark_word("mysql "), mark_word("earer"), mark_word("://")
+    (b'mysql ', b'earer', b'')
+    """
+    word = max(_RUN.findall(mark.lower().encode().translate(_SMALL_LETTERS)), key=len, default=b"")
+    return word if len(word.strip()) > 1 or (word.startswith(b" ") and word.endswith(b" ")) else b""
+
+
+def prefix_words(prefix: str) -> tuple[bytes, ...]:
+    r"""The words of a mark that stands at the start of a word, one of which a text with the mark has.
+
+    There are several, because the letter of an escape such as `\n` may stand before the mark.
+    """
+    word = max(_RUN.findall(prefix.lower().encode().translate(_SMALL_LETTERS)), key=len)
+    if word.startswith(b" "):
+        return (word,)
+    return tuple(b" " + letter + word for letter in (b"", b"n", b"r", b"t"))
+
+
+class WordIndex:
+    """The words of marks, and which of them other words contain."""
+
+    def __init__(self, marks: Iterable[bytes]) -> None:
+        self._whole, self._starts, self._ends, self._inner = set[bytes](), set[bytes](), set[bytes](), set[bytes]()
+        for mark in marks:
+            starts, ends = mark.startswith(b" "), mark.endswith(b" ")
+            kind = self._whole if starts and ends else self._starts if starts else self._ends if ends else self._inner
+            kind.add(mark)
+        self._start_sizes = sorted({len(mark) for mark in self._starts})
+        self._end_sizes = sorted({len(mark) for mark in self._ends})
+        self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
+        """The words that contain no mark, and the marks in other known words."""
+
+    def marks_in(self, words: set[bytes]) -> frozenset[bytes]:
+        """The marks that the words contain."""
+        harmless, known = self._memory
+        words = words - harmless
+        new = words.difference(known)
+        marks = frozenset[bytes]().union(*[known[word] for word in words - new])
+        return marks.union(*self._learn(new)) if new else marks
+
+    def _learn(self, new: set[bytes]) -> list[Iterable[bytes]]:
+        """The marks in words that are not known yet. They are known from now on, if they are not too many."""
+        joined = b" ".join(new)
+        inner = [mark for mark in self._inner if mark in joined]
+        if len(new) > _MAX_NEW_WORDS:
+            return [inner, *map(self._outer_marks, new)]
+        harmless, known = self._memory
+        if len(harmless) + len(known) > _MAX_KNOWN_WORDS:
+            harmless, known = self._memory = set(), {}
+        found: list[Iterable[bytes]] = []
+        for word in new:
+            marks = frozenset((*self._outer_marks(word), *[mark for mark in inner if mark in word]))
+            if len(word) <= _MAX_WORD_BYTES and marks:
+                known[word] = marks
+            elif len(word) <= _MAX_WORD_BYTES:
+                harmless.add(word)
+            found.append(marks)
+        return found
+
+    def _outer_marks(self, word: bytes) -> list[bytes]:
+        """The marks that are the word, or with which it starts or ends."""
+        whole = b" " + word + b" "
+        found = [whole[:size] for size in self._start_sizes if whole[:size] in self._starts]
+        found += [whole[-size:] for size in self._end_sizes if whole[-size:] in self._ends]
+        return [*found, whole] if whole in self._whole else found

@@ -1,0 +1,39 @@
+"""A rule is skipped only if the text contains none of its marks."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.redact.context_patterns import CONTEXT_PATTERNS
+from foldline.redact.keys import find_word_keys
+from foldline.redact.patterns import WORD_KEYS, KeyShape
+from foldline.redact.searched_text import NAMES, RulesByMark, SearchedText
+
+MARKS = sorted({*NAMES, *(mark for row in CONTEXT_PATTERNS for mark in row.marks)})
+PREFIXES = [(prefix, shape) for shape in WORD_KEYS for prefix in shape.prefixes]
+AROUND = st.text(st.sampled_from("ab nrtAé密 \n\\_-.:=/0→İ\ud800"), max_size=6)
+
+
+@given(st.sampled_from(MARKS), AROUND, AROUND)
+def test_a_mark_is_found_whatever_surrounds_it(mark: str, before: str, behind: str) -> None:
+    rules = RulesByMark([(mark, mark)])
+    assert rules.possible(SearchedText(before + mark + behind)) == [(mark, mark)]
+
+
+@given(
+    st.sampled_from(PREFIXES),
+    st.sampled_from(["", " ", "\n", "\\n", "\\t", "\\r", "→", "密", '"', "=", "a ", "é", "__"]),
+)
+def test_a_key_is_found_at_every_start_of_a_word(key: tuple[str, KeyShape], before: str) -> None:
+    prefix, shape = key
+    kinds = {hit.kind for hit in find_word_keys(SearchedText(f"{before}{prefix}{_letters(shape)}"))}
+    assert shape.kind in kinds
+
+
+def _letters(shape: KeyShape) -> str:
+    """Letters and digits that may follow the prefix of a key, as many as it needs."""
+    allowed = "".join(re.findall(f"[{shape.letters}]", "A7b9C2d4E6f8a1B3"))
+    return (allowed * 20)[: shape.least]
