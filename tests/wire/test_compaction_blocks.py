@@ -8,7 +8,7 @@ import pytest
 
 from foldline import Session
 from foldline.message import Message, user
-from foldline.testing import violations
+from foldline.testing import assert_sendable, violations
 from foldline.testing.provider import judge
 from foldline.wire.formats import REQUEST_FORMATS, format_of
 from foldline.wire.rendering import render
@@ -25,11 +25,26 @@ def native(**fields: Any) -> Message:
 def test_a_signed_block_stands_first_and_unchanged(role: str) -> None:
     session = Session(model="claude-opus-5-5", format="anthropic")
     session.add({"role": role, "content": [BLOCK]}, {"role": "user", "content": "go on"})
-    messages = session.view().render().body["messages"]
+    rendered = session.view().render()
+    messages = rendered.body["messages"]
     assert messages[0]["content"] == [BLOCK]
+    assert_sendable(rendered)
     body = {"model": "claude-opus-5-5", "max_tokens": 100, "messages": messages}
-    refused = judge("anthropic", body, betas=["compact-2026-09-04"])
-    assert refused is None or refused.rule == "compaction_block_signature_invalid", refused
+    assert judge("anthropic", body, betas=rendered.betas) is None
+
+
+def test_a_request_with_a_compaction_block_has_the_header_that_allows_it() -> None:
+    unsigned = {"type": "compaction", "content": "The port is 8417."}
+    for block, beta in ((BLOCK, "compact-2026-09-04"), (unsigned, "compact-2026-01-12")):
+        session = Session(model="claude-opus-5-5", format="anthropic")
+        session.add({"role": "user", "content": [block, {"type": "text", "text": "go on"}]})
+        rendered = session.view().render()
+        assert rendered.betas == (beta,)
+        body = {"model": "claude-opus-5-5", "max_tokens": 100, **rendered.body}
+        assert judge("anthropic", body, betas=rendered.betas) is None
+        request = session.view().request(extra_headers={"anthropic-beta": f"files-api-2025-04-14, {beta}"})
+        assert request["extra_headers"] == {"anthropic-beta": f"files-api-2025-04-14,{beta}"}
+        assert session.view().render("openai").betas == ()
 
 
 def test_a_signed_block_that_is_not_first_is_sent_as_text() -> None:

@@ -58,6 +58,7 @@ FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 NATIVE = {"type": "compaction", "content": "so far", "signature": "c2ln"}
+WHOLE = {"model": "claude-sonnet-5", "max_tokens": 100}
 
 
 def png(width: int, height: int) -> str:
@@ -138,8 +139,15 @@ ANTHROPIC: list[tuple[str, Any, set[str]]] = [
     ("more than twenty images, one large", [u([*[image(png(10, 10))] * 20, image(png(10, 2_001))])], {"media-pixels"}),
     ("an hour after five minutes", [u([text("t", **MARK), text("t", **HOUR)])], {"breakpoint-order"}),
     ("five minutes after an hour", {"system": [text("s", **HOUR)], "messages": [u([text("t", **MARK)])]}, set()),
-    ("mark on thinking", [u(), a([{**thought(), **MARK}, text()]), u()], {"breakpoint-place"}),
+    ("mark on thinking", [u(), a([{**thought(), **MARK}, text()]), u()], {"field"}),
+    ("unknown field of a message", [{**u(), "timestamp": 7}], {"field"}),
+    ("unknown field of a block in a result", [u(), a([use("1")]), u([res("1", [text("t", name="x")])])], {"field"}),
+    ("null where a field may only be missing", [u(), a([use("1")]), u([res("1", is_error=None)])], {"field"}),
+    ("a whole request", {**WHOLE, "messages": [u()]}, set()),
+    ("no max_tokens", {"model": "claude-sonnet-5", "messages": [u()]}, {"request-field"}),
+    ("unknown field of the request", {**WHOLE, "messages": [u()], "foo": 1}, {"request-field"}),
     ("signed compaction first", [u([NATIVE, text()])], set()),
+    ("signed compaction of the assistant first", [a([NATIVE]), u()], set()),
     ("signed compaction after another message", [u(), a([NATIVE, text()]), u()], {"compaction-place"}),
     *[
         (f"a {kind} and its call", [u(), a([SEARCH, {**FOUND, "type": kind}, text()]), u()], set[str]())
@@ -164,11 +172,11 @@ ANTHROPIC: list[tuple[str, Any, set[str]]] = [
     ("four marks", {"system": [text("s", **MARK)], "messages": [u([text("t", **MARK)] * 3)]}, set()),
     (
         "five marks",
-        {"tools": [MARK], "system": [text("s", **MARK)], "messages": [u([text("t", **MARK)] * 3)]},
+        {**WHOLE, "tools": [MARK], "system": [text("s", **MARK)], "messages": [u([text("t", **MARK)] * 3)]},
         {"breakpoints"},
     ),
     ("marks in results fan out", [u(), a([use("1")]), u([res("1", [text("t", **MARK)] * 4, **MARK)])], {"breakpoints"}),
-    ("automatic caching uses a mark", {**MARK, "messages": [u([text("t", **MARK)] * 4)]}, {"breakpoints"}),
+    ("automatic caching uses a mark", {**WHOLE, **MARK, "messages": [u([text("t", **MARK)] * 4)]}, {"breakpoints"}),
     ("blank system block", {"system": [text("")], "messages": [u()]}, {"blank"}),
     ("no list", {"model": "m"}, {"shape"}),
 ]
@@ -187,6 +195,8 @@ SYSTEM = {"role": "system", "content": "s"}
 LEGACY = a(None, function_call={"name": "read", "arguments": "{}"})
 LEGACY_RESULT = {"role": "function", "name": "read", "content": "r"}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+UNTYPED = a(None, tool_calls=[{"id": "1", "function": {"name": "run", "arguments": "{}"}}])
+INDEXED = a(None, tool_calls=[{**calls("1")["tool_calls"][0], "index": 0}])
 
 OPENAI: list[tuple[str, Any, set[str]]] = [
     ("nothing", [], {"empty-request"}),
@@ -199,6 +209,14 @@ OPENAI: list[tuple[str, Any, set[str]]] = [
     ("no parts", [u([])], {"empty"}),
     ("nothing from the assistant", [u(), a(None)], {"empty"}),
     ("refusal", [u(), a(None, refusal="no")], set()),
+    ("unknown field of a message", {"model": "gpt-5", "messages": [{**u(), "timestamp": 7}]}, {"field"}),
+    ("unknown field for another server", {"model": "deepseek-chat", "messages": [{**u(), "timestamp": 7}]}, set()),
+    ("unknown field of a part", {"model": "gpt-5", "messages": [u([{**PICTURE, "alt": "x"}])]}, {"field"}),
+    ("null calls", {"model": "gpt-5", "messages": [u(), a(tool_calls=None)]}, {"field"}),
+    ("a call without a type", {"model": "gpt-5", "messages": [u(), UNTYPED, tool("1")]}, {"shape"}),
+    ("unknown field of a call", {"model": "gpt-5", "messages": [u(), INDEXED, tool("1")]}, {"field"}),
+    ("no model", {"messages": [u()], "temperature": 1}, {"request-field"}),
+    ("unknown field of the request", {"model": "gpt-5", "messages": [u()], "system": "s"}, {"request-field"}),
     ("no calls in the list", [u(), a("x", tool_calls=[])], {"empty"}),
     ("answered", [u(), calls("1", "2"), tool("2"), tool("1"), u()], set()),
     ("unanswered", [u(), calls("1"), u()], {"call-unanswered"}),
@@ -252,6 +270,7 @@ def fo(name: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": name, "output": "r"}
 
 
+WEB = {"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search", "query": "q"}}
 REASON = {"type": "reasoning", "id": "rs_1", "summary": []}
 APPROVAL = {"type": "mcp_approval_request", "id": "ap", "name": "t", "arguments": "{}", "server_label": "s"}
 APPROVED = {"type": "mcp_approval_response", "approval_request_id": "ap", "approve": True}
@@ -277,7 +296,20 @@ RESPONSES: list[tuple[str, Any, set[str]]] = [
     ("arguments are an object", [u(), fc("1", arguments={}), fo("1")], {"input-form"}),
     ("reasoning with its call", [u(), REASON, fc("1"), fo("1")], set()),
     ("reasoning with its message", [u(), REASON, a()], set()),
-    ("reasoning with a built-in call", [u(), REASON, {"type": "web_search_call", "id": "ws"}, a()], set()),
+    ("reasoning with a built-in call", [u(), REASON, WEB, a()], set()),
+    ("built-in call without its id", [u(), REASON, {**WEB, "id": None}, a()], {"shape"}),
+    ("reasoning without its id", [u(), {"type": "reasoning", "summary": []}, a()], {"shape"}),
+    ("unknown field of an item", {"model": "gpt-5", "input": [{**u(), "timestamp": 7}]}, {"field"}),
+    ("unknown field for another server", {"model": "grok-4", "input": [{**u(), "timestamp": 7}]}, set()),
+    ("unknown status", {"model": "gpt-5", "input": [u(), {**WEB, "status": "done"}, a()]}, {"field"}),
+    (
+        "unknown field of an action",
+        {"model": "gpt-5", "input": [u(), {**WEB, "action": {"type": "open_page", "x": 1}}, a()]},
+        {"field"},
+    ),
+    ("null status", {"model": "gpt-5", "input": [u(), {**fc("1"), "status": None}, fo("1")]}, {"field"}),
+    ("no model", {"store": False, "input": [u()]}, {"request-field"}),
+    ("unknown field of the request", {"model": "gpt-5", "input": [u()], "max_tokens": 9}, {"request-field"}),
     ("reasoning twice", [u(), REASON, {**REASON, "id": "rs_2"}, fc("1"), fo("1")], set()),
     ("reasoning at the end", [u(), REASON], {"reasoning-alone"}),
     ("reasoning before the user", [u(), REASON, u()], {"reasoning-alone"}),
@@ -289,7 +321,7 @@ RESPONSES: list[tuple[str, Any, set[str]]] = [
         "shell",
         [
             u(),
-            {"type": "local_shell_call", "id": "l", "call_id": "1", "action": {}},
+            {"type": "local_shell_call", "id": "l", "call_id": "1", "action": {}, "status": "completed"},
             {"type": "local_shell_call_output", "id": "1", "output": "x"},
         ],
         set(),
@@ -305,12 +337,20 @@ RESPONSES: list[tuple[str, Any, set[str]]] = [
     ("lone surrogate", {"input": "a \ud800"}, {"unicode"}),
     ("NaN in the arguments", [u(), fc("1", arguments="NaN"), fo("1")], {"input-form"}),
     ("Infinity in a field", [u(weight=float("inf"))], {"number"}),
-    ("nothing new in a conversation of the server", {"input": [], "previous_response_id": "resp_1"}, set()),
+    (
+        "nothing new in a conversation of the server",
+        {"model": "gpt-5", "input": [], "previous_response_id": "resp_1"},
+        set(),
+    ),
     ("a blank input", {"input": " "}, {"empty-request"}),
     ("shell call", [u(), SHELL, {**SHELL_OUTPUT, "output": [OUTPUT]}], set()),
     ("shell call that timed out", [u(), SHELL, {**SHELL_OUTPUT, "output": [{**OUTPUT, "outcome": TIMEOUT}]}], set()),
     ("shell call with a text as output", [u(), SHELL, {**SHELL_OUTPUT, "output": "x"}], {"shape"}),
-    ("list of an MCP server's tools", [u(), {"type": "mcp_list_tools", "server_label": "s", "tools": []}], set()),
+    (
+        "list of an MCP server's tools",
+        [u(), {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []}],
+        set(),
+    ),
     ("neither type nor role", [{"x": 1}], {"shape"}),
 ]
 
@@ -381,6 +421,8 @@ GEMINI: list[tuple[str, Any, set[str]]] = [
     ("image of the model", [GU, g("model", {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}), GU], set()),
     ("system inside", [GU, g("system", {"text": "s"}), GU], {"role"}),
     ("unknown field", [g("user", {"banana": 1})], {"block-type"}),
+    ("unknown field of the request", {"contents": [GU], "messages": []}, {"request-field"}),
+    ("request in snake case", {"contents": [GU], "generation_config": {"maxOutputTokens": 9}}, set()),
     ("empty system text", {"systemInstruction": {"parts": [{"text": ""}]}, "contents": [GU]}, {"system-form"}),
     ("unpaired call in snake case", [GU, g("model", {"function_call": {"name": "f"}}), GU], {"call-unanswered"}),
     ("two data fields", [g("user", {"text": "a", "inlineData": {"mimeType": "image/png", "data": "iVBO"}})], {"shape"}),
@@ -528,9 +570,10 @@ def test_limits_name_their_source_and_its_date(format: str) -> None:
 def test_ca09_ca10_every_cache_breakpoint_of_the_request_counts() -> None:
     """A mark on three parallel results is three blocks, and the caller's own marks count."""
     marked = [res(str(n), **MARK) for n in range(3)]
-    body = {"system": [text("s", **MARK)], "messages": [u(), a([use(str(n)) for n in range(3)]), u(marked)]}
+    body: dict[str, Any] = {"system": [text("s", **MARK)]}
+    body["messages"] = [u(), a([use(str(n)) for n in range(3)]), u(marked)]
     assert check("anthropic", body) == ()
-    body["tools"] = [{"name": "run", "input_schema": {}, **MARK}]
+    body |= {**WHOLE, "tools": [{"name": "run", "input_schema": {}, **MARK}]}
     assert [found.code for found in check("anthropic", body)] == ["breakpoints"]
 
 

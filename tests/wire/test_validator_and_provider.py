@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foldline.message import Message
-from foldline.testing import violations
+from foldline.testing import assert_sendable, violations
 from foldline.testing.provider import judge
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.rendering import render
@@ -55,6 +55,61 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gemini", {"contents": []}),
     ("gemini", {"contents": [{"role": "user", "parts": [{"banana": 1}]}]}),
 ]
+
+
+USER = {"role": "user", "content": "go"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
+WHOLE_REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("anthropic", {"model": "claude-sonnet-5", "messages": [USER]}),
+    ("anthropic", {"max_tokens": 9, "messages": [USER]}),
+    ("anthropic", {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [USER], "foo": 1}),
+    ("anthropic", {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [USER], "metadata": None}),
+    ("anthropic", {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{**USER, "id": "m1"}]}),
+    (
+        "anthropic",
+        {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [USER, {"role": "system", "content": "s"}]},
+    ),
+    ("openai", {"model": "gpt-5", "messages": [USER], "foo": 1}),
+    ("openai", {"messages": [USER], "temperature": 1}),
+    ("openai", {"model": "gpt-5", "messages": [{**USER, "id": "m1"}]}),
+    ("openai", {"model": "gpt-5", "messages": [USER, {"role": "assistant", "content": "hi", "tool_calls": None}]}),
+    (
+        "openai",
+        {"model": "gpt-5", "messages": [USER, {"role": "assistant", "tool_calls": [{**CALL, "index": 0}]}, RESULT]},
+    ),
+    ("openai-responses", {"model": "gpt-5", "input": [USER], "messages": []}),
+    ("openai-responses", {"input": [USER], "store": False}),
+    ("openai-responses", {"model": "gpt-5", "input": [{**USER, "timestamp": 7}]}),
+    ("openai-responses", {"model": "gpt-5", "input": [USER, {**SEARCH, "status": "done"}]}),
+    (
+        "openai-responses",
+        {"model": "gpt-5", "input": [USER, {key: SEARCH[key] for key in ("type", "status", "action")}]},
+    ),
+    ("gemini", {"contents": [{"role": "user", "parts": [{"text": "go"}]}], "foo": 1}),
+]
+
+
+@pytest.mark.parametrize(("format", "body"), WHOLE_REQUESTS)
+def test_both_refuse_a_request_with_unknown_and_without_required_fields(format: str, body: dict[str, Any]) -> None:
+    assert judge(format, body, model="gemini-2.5-pro") is not None
+    assert violations(body, format)
+
+
+def test_both_take_whole_requests() -> None:
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        (
+            "anthropic",
+            {"model": "claude-sonnet-5", "max_tokens": 9, "messages": [USER], "thinking": {"type": "disabled"}},
+        ),
+        ("openai", {"model": "gpt-5", "messages": [USER], "temperature": None, "stream": False}),
+        ("openai-responses", {"model": "gpt-5", "input": [USER, SEARCH, {"role": "assistant", "content": "so"}, USER]}),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"text": "go"}]}], "generationConfig": {"topK": 3}}),
+    ]
+    for format, body in bodies:
+        assert judge(format, body, model="gemini-2.5-pro") is None
+        assert_sendable(body, format)
 
 
 @pytest.mark.parametrize(("format", "body"), CASES)

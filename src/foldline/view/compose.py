@@ -108,7 +108,7 @@ class View(NamedTuple):
             rendered = replace(rendered, body={**rendered.body, wire_format.list_key: wire_format.join_turns(elements)})
         rendered = place(rendered, self.breakpoints, self.tools or ())
         if self.unbound and self.drops_blocks and target == "anthropic":
-            return replace(rendered, parameters=DROP_BLOCK, betas=(BINDING_BETA,))
+            return replace(rendered, parameters=DROP_BLOCK, betas=(*rendered.betas, BINDING_BETA))
         return rendered
 
     def request(self, format: str = "", *, max_tokens: int | None = None, **extra: Any) -> dict[str, Any]:

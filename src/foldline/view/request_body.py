@@ -50,7 +50,9 @@ def request_body(  # noqa: PLR0913 (all but one are named at the call)
     if rendered.betas:
         headers = dict(extra.get("extra_headers") or {})
         given = headers.pop(BETA_HEADER, "")
-        headers[BETA_HEADER] = ",".join(filter(None, (given, *rendered.betas)))
+        headers[BETA_HEADER] = ",".join(
+            dict.fromkeys((*filter(None, map(str.strip, given.split(","))), *rendered.betas))
+        )
         body["extra_headers"] = headers
     return body
 

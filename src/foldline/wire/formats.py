@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
 from foldline.measure.message_size import Framing
-from foldline.message import Message, Usage
+from foldline.message import Message, Opaque, Usage
 from foldline.models.table import MediaRule, Model
 from foldline.wire.grammar import Grammar
 
@@ -64,6 +64,8 @@ class LossCollector:
         self.items: list[Lost] = []
         self.names: dict[str, str] = {}
         self.kinds: dict[str, str] = {}
+        self.betas: dict[str, None] = {}
+        """The values for the provider's beta header that the rendered blocks need, in the order of the blocks."""
 
     def add(self, what: str, why: str) -> None:
         """Record that `what` in the current message cannot be rendered, and why."""
@@ -247,6 +249,8 @@ class Format:
     """
     join_turns: Callable[[list[Any]], list[Any]] | None = None
     """Merges consecutive elements of one role before a request is sent. None if the provider never demands this."""
+    beta_of: Callable[[Opaque], str] | None = None
+    """Returns the value for the provider's beta header that a block needs; "" for a block that needs none."""
     has_call_ids: bool = True
     """False if results are matched to calls by name and order, so that ids may be missing."""
     reply: ReplyFormat | None = None

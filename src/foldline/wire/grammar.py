@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from foldline.wire.object_fields import ObjectFields
     from foldline.wire.validate.plain_request import PlainRequest
 
 
@@ -48,7 +49,11 @@ class Grammar:
     read: Callable[[list[Any], Mapping[str, Any]], PlainRequest]
     """Reads the elements and the request body for validation, without the format's parser."""
     limits: RequestLimits
-    roles: tuple[str, ...]
+    request_fields: ObjectFields | None = None
+    """The fields of a request."""
+    other_fields: bool = False
+    """Whether a request may have other fields, too, because other servers than the provider's accept them."""
+    roles: tuple[str, ...] = ()
     """Roles that an element may have."""
     start: tuple[str, ...] = ()
     """Roles that the first message may have. Empty if every role is allowed."""

@@ -1,4 +1,4 @@
-"""The fields that a provider accepts in one type of object, and functions that find or remove all other fields.
+"""The fields that a provider accepts in one type of object, and functions that remove all other fields.
 
 Providers refuse a request because of one unknown field ("Extra inputs are not permitted"), and because of null in many
 fields that may be missing. Each format has tables of its objects in its file `fields.py`.
@@ -6,7 +6,7 @@ fields that may be missing. Each format has tables of its objects in its file `f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import is_not
 from typing import Any, NamedTuple
 
@@ -30,19 +30,6 @@ def object_fields(required: str = "", optional: str = "", nullable: str = "") ->
     """
     needed, free, null = required.split(), optional.split(), nullable.split()
     return ObjectFields(tuple(needed), frozenset((*needed, *free, *null)), frozenset((*needed, *free)) - {*null})
-
-
-def field_faults(value: Mapping[str, Any], fields: ObjectFields) -> list[str]:
-    """What is wrong with the fields of an object, one sentence for each field; empty if nothing is.
-
-    >>> field_faults({"type": "text", "index": 0}, object_fields("type text"))
-    ["the field 'index' is unknown", "the field 'text' is missing"]
-    """
-    faults = [f"the field {str(name)[:80]!r} is unknown" for name in value if name not in fields.known]
-    faults += [
-        f"the field {name!r} is null" for name, inner in value.items() if inner is None and name in fields.not_null
-    ]
-    return faults + [f"the field {name!r} is missing" for name in fields.required if name not in value]
 
 
 def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:

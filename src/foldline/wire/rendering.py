@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from foldline.message import Message, Part, ToolCall, ToolResult
+from foldline.message import Message, Opaque, Part, ToolCall, ToolResult
 from foldline.wire.formats import Format, LossCollector, Lost, element_format, request_format
 
 
@@ -24,7 +24,7 @@ class Rendered:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Other request fields that this request needs. Merge them with your own fields."""
     betas: tuple[str, ...] = ()
-    """Values for the provider's beta header, which the fields in `parameters` need."""
+    """Values for the provider's beta header, which the fields in `parameters` and some blocks need."""
 
 
 def render(messages: Iterable[Message], format: str) -> Rendered:
@@ -38,7 +38,7 @@ def render(messages: Iterable[Message], format: str) -> Rendered:
     if prompt is not None:
         body[target.system_key] = prompt
     body[target.list_key] = [element for element, _ in elements(sequence, target, loss, start=len(system))]
-    return Rendered(format=format, body=body, lost=tuple(loss.items))
+    return Rendered(format=format, body=body, lost=tuple(loss.items), betas=tuple(loss.betas))
 
 
 def elements(
@@ -58,6 +58,8 @@ def elements(
             if isinstance(part, ToolCall):
                 loss.names[part.id] = part.name
                 loss.kinds[part.id] = part.kind
+            elif type(part) is Opaque and target.beta_of is not None and (beta := target.beta_of(part)):
+                loss.betas[beta] = None
         exact = is_exact(message, target.element_format)
         raw = message.wire.raw if exact and message.wire and message.wire.format == target.name else None
         for element in target.render(message, loss):

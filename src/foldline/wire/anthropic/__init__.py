@@ -23,6 +23,7 @@ FORMAT = Format(
     parse_system=parse.parse_system,
     render_system=render.render_system,
     join=render.join,
+    beta_of=render.beta_of,
     reply=ReplyFormat(
         parse=parse.parse_reply,
         stream=AnthropicStream,

@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.models.table import Model
+from foldline.wire.anthropic.fields import BLOCKS, MESSAGE, REQUEST, RESULT_BLOCKS, SOURCES
 from foldline.wire.anthropic.sendable import sendable_block, sendable_element
 from foldline.wire.grammar import Grammar, RequestLimits
+from foldline.wire.object_fields import ObjectFields
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
     PlainTurn,
-    has_required_fields,
+    check_block,
+    check_fields,
     string,
     text_of,
 )
@@ -21,41 +24,6 @@ from foldline.wire.validate.plain_request import (
 _CALL_KINDS = {"tool_use": "call", "server_tool_use": "server-call", "mcp_tool_use": "server-call"}
 _SIGNATURES = {"thinking": "signature", "redacted_thinking": "data"}
 _MEDIA_KINDS = ("image", "document", "container_upload")
-_IN_RESULT: Mapping[str, tuple[str, ...]] = {
-    "text": (),
-    "image": ("source",),
-    "document": ("source",),
-    "search_result": ("content", "source", "title"),
-    "tool_reference": ("tool_name",),
-    "browser_state": ("tabs",),
-}
-_SERVER_RESULTS = ("web_search", "web_fetch", "advisor", "code_execution", "bash_code_execution", "tool_search")
-_BLOCKS: Mapping[str, tuple[str, ...]] = {
-    **{kind: _IN_RESULT[kind] for kind in ("text", "image", "document", "search_result")},
-    **{f"{tool}_tool_result": ("tool_use_id", "content") for tool in _SERVER_RESULTS},
-    "text_editor_code_execution_tool_result": ("tool_use_id", "content"),
-    "thinking": ("thinking",),
-    "redacted_thinking": (),
-    "tool_use": ("name",),
-    "tool_result": ("tool_use_id",),
-    "server_tool_use": ("name",),
-    "mcp_tool_use": ("name", "server_name"),
-    "mcp_tool_result": ("tool_use_id",),
-    "container_upload": ("file_id",),
-    "compaction": (),
-    "tool_addition": ("tool",),
-    "tool_removal": ("tool",),
-    "mcp_tool_listing": ("mcp_server_name", "tools"),
-    "fallback": ("to",),
-}
-"""The block types of a request and the fields that each requires (Python SDK 2.8, read in November 2026)."""
-_SOURCES: Mapping[str, tuple[str, ...]] = {
-    "base64": ("data", "media_type"),
-    "url": ("url",),
-    "file": ("file_id",),
-    "text": ("data", "media_type"),
-    "content": ("content",),
-}
 
 
 def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
@@ -72,9 +40,10 @@ def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
             request.refuse("shape", index, "not an object")
             continue
         role, content = message.get("role"), message.get("content")
+        check_fields(message, MESSAGE, "a message", index, request)
         if role not in ("user", "assistant", "system"):
             request.refuse("role", index, f"the role {role!r} is unknown")
-        elif (found := _blocks(content, index, request, _BLOCKS)) is None:
+        elif (found := _blocks(content, index, request, BLOCKS)) is None:
             request.refuse("shape", index, "content is neither text nor a list of blocks")
         elif content != [] or role != "system":
             request.turns.append(PlainTurn(index, role, found))
@@ -88,8 +57,6 @@ def _note_breakpoint(block: Mapping[str, Any], index: int, request: PlainRequest
     if mark:
         ttl = mark.get("ttl") if isinstance(mark, dict) else None
         request.breakpoints.append((index, string(ttl) or "5m"))
-        if block.get("type") in _SIGNATURES:
-            request.refuse("breakpoint-place", index, "a cache breakpoint on thinking")
 
 
 def _check_compaction(elements: list[Any], request: PlainRequest) -> None:
@@ -103,7 +70,7 @@ def _check_compaction(elements: list[Any], request: PlainRequest) -> None:
 
 
 def _blocks(
-    content: Any, index: int, request: PlainRequest, known: Mapping[str, tuple[str, ...]]
+    content: Any, index: int, request: PlainRequest, known: Mapping[str, ObjectFields]
 ) -> list[PlainBlock] | None:
     """The blocks of a message's content, which is a text or a list; None for other values.
 
@@ -114,13 +81,13 @@ def _blocks(
     return [_block(each, index, request, known) for each in content] if isinstance(content, list) else None
 
 
-def _block(block: Any, index: int, request: PlainRequest, known: Mapping[str, tuple[str, ...]]) -> PlainBlock:
+def _block(block: Any, index: int, request: PlainRequest, known: Mapping[str, ObjectFields]) -> PlainBlock:
     if not isinstance(block, dict) or not isinstance(block.get("type"), str):
         request.refuse("shape", index, "a content block is not an object with a type")
         return PlainBlock("other", index)
     _note_breakpoint(block, index, request)
     kind = block["type"]
-    has_required_fields(block, known, index, request)
+    check_block(block, known, index, request)
     if kind == "text":
         return PlainBlock("text", index, text=text_of(block, index, request))
     if kind in _SIGNATURES:
@@ -133,14 +100,14 @@ def _block(block: Any, index: int, request: PlainRequest, known: Mapping[str, tu
         return PlainBlock("server-result", index, string(block.get("tool_use_id")))
     if kind in _MEDIA_KINDS:
         return _media(block, index, request)
-    return PlainBlock("other", index)
+    return PlainBlock("compaction" if kind == "compaction" else "other", index)
 
 
 def _media(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
     source = block.get("source")
     if not isinstance(source, dict):
         return PlainBlock("media", index)
-    has_required_fields(source, _SOURCES, index, request)
+    check_block(source, SOURCES, index, request)
     data = string(source.get("data"))
     return PlainBlock("media", index, size=len(data), data=data if block["type"] == "image" else "")
 
@@ -158,7 +125,7 @@ def _call(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainB
 
 
 def _result(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
-    inner = _blocks(block.get("content"), index, request, _IN_RESULT)
+    inner = _blocks(block.get("content"), index, request, RESULT_BLOCKS)
     if inner is None and block.get("content") is not None:
         request.refuse("shape", index, "the content of a result is neither text nor a list of blocks")
     error = block.get("is_error") is True
@@ -181,6 +148,7 @@ GRAMMAR = Grammar(
         source="2026-11: platform.claude.com, pages vision, errors and prompt caching; Python SDK 2.8 docstring",
     ),
     roles=("user", "assistant", "system"),
+    request_fields=REQUEST,
     start=("user",),
     end=("user",),
     alternation="merged",
@@ -205,6 +173,8 @@ GRAMMAR = Grammar(
         "end": "This model does not support assistant message prefill. The conversation must end with a user message.",
         "blank": "text content blocks must contain non-whitespace text",
         "empty": "all messages must have non-empty content",
+        "field": "Extra inputs are not permitted",
+        "request-field": "Extra inputs are not permitted, or: Field required",
         "block-type": "Input tag found using 'type' does not match any of the expected tags",
         "unicode": f"{_NOT_JSON}: no low surrogate in string",
         "number": _NOT_JSON,
@@ -224,7 +194,6 @@ GRAMMAR = Grammar(
         "input-form": "tool_use.input: Input should be a valid dictionary",
         "breakpoints": "A maximum of 4 blocks with cache_control may be provided.",
         "breakpoint-order": "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
-        "breakpoint-place": "thinking.cache_control: Extra inputs are not permitted",
         "compaction-place": "compaction_block_misplaced",
         "total-bytes": "request_too_large",
         "system-place": "use the top-level 'system' parameter for the initial system prompt",

@@ -52,6 +52,17 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
     return _content(tuple(texts), loss)
 
 
+def beta_of(part: Opaque) -> str:
+    """The value for the header `anthropic-beta` that a block needs; "" if it needs none.
+
+    Compaction blocks with a signature and those without one belong to different betas.
+    """
+    value = part.wire.value if part.wire is not None and part.wire.format == NAME else None
+    if part.kind != "compaction" or not isinstance(value, dict):
+        return ""
+    return "compact-2026-09-04" if value.get("signature") else "compact-2026-01-12"
+
+
 def join(before: Any, after: Any) -> Any | None:
     """One element in place of two of the same role. All calls of a step, and all their results, belong in one message.
 

@@ -9,6 +9,7 @@ from typing import Any
 from foldline.models.table import Model
 from foldline.wire.field_access import snake
 from foldline.wire.grammar import Grammar, RequestLimits
+from foldline.wire.object_fields import object_fields
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
 
 _ROLES = {"user": "user", "model": "assistant", "function": "user"}
@@ -26,6 +27,14 @@ _FIELDS = {name: camel for camel in (*_DATA_FIELDS, *_SIDE_FIELDS) for name in (
 """Maps each field name of a part, in camel or snake case, to the name in camel case (google-genai 3.1, read in November
 2026).
 """
+
+
+_REQUEST_FIELDS = (
+    *("contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent"),
+    *("serviceTier", "store"),
+)
+_REQUEST = object_fields(nullable=" ".join((*_REQUEST_FIELDS, *map(snake, _REQUEST_FIELDS))))
+"""The fields of a request. The API reads null as "not set"."""
 
 
 def _read_request(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
@@ -111,6 +120,7 @@ GRAMMAR = Grammar(
         total_bytes=104_857_600,
         source="2026-11: docs.cloud.google.com, page image understanding; blog.google, gemini-api-new-file-limits",
     ),
+    request_fields=_REQUEST,
     roles=("user", "model", "function"),
     start=("user",),
     end=("user",),
@@ -127,6 +137,7 @@ GRAMMAR = Grammar(
     says={
         "empty-request": "contents is not specified",
         "block-type": "Invalid JSON payload received. Unknown name: Cannot find field.",
+        "request-field": "Invalid JSON payload received. Unknown name: Cannot find field.",
         "unicode": "Invalid JSON payload received.",
         "number": "Invalid JSON payload received.",
         "system-form": "system_instruction.parts: text must be specified for each part",

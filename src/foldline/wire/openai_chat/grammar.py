@@ -9,12 +9,15 @@ from typing import Any
 from foldline.models.table import Model
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.json_values import is_json_object
+from foldline.wire.object_fields import ObjectFields
+from foldline.wire.openai_chat.fields import CALLS, INNER, MESSAGES, PARTS, REQUEST
 from foldline.wire.openai_chat.sendable import sendable_element, sendable_part, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
     PlainTurn,
-    has_required_fields,
+    check_block,
+    check_fields,
     string,
     text_of,
 )
@@ -22,19 +25,14 @@ from foldline.wire.validate.plain_request import (
 LIMITS = RequestLimits(media=500, total_bytes=52_428_800, source="2026-11: platform.openai.com, page images and vision")
 ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {"developer": "system", "function": "tool"}
 
-_TEXT: Mapping[str, tuple[str, ...]] = {"text": ()}
-_MEDIA: Mapping[str, tuple[str, ...]] = {
-    "image_url": ("image_url",),
-    "input_audio": ("input_audio",),
-    "file": ("file",),
+_MEDIA = ("image_url", "input_audio", "file")
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "user": ("text", *_MEDIA),
+    "assistant": ("text", "refusal"),
+    "system": ("text",),
+    "tool": ("text",),
 }
-_PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "user": {**_TEXT, **_MEDIA},
-    "assistant": {**_TEXT, "refusal": ("refusal",)},
-    "system": _TEXT,
-    "tool": _TEXT,
-}
-"""The content parts of each role and the fields that they require (openai-python 3.49, read in November 2026)."""
+"""The content parts of each role."""
 
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
@@ -75,18 +73,51 @@ def _content(content: Any, role: str, index: int, request: PlainRequest) -> list
     blocks = []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind not in _MEDIA:  # the validator checks which roles may send media
-            has_required_fields(part, _PARTS[role], index, request)
+        if isinstance(kind, str):  # the validator checks which roles may send media
+            known = {name: PARTS[name] for name in (*_PARTS[role], *_MEDIA)}
+            check_block(part, known, index, request, strict=False)
         if kind == "text":
             blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
         elif kind in ("image_url", "input_audio", "file"):
-            has_required_fields(part, _MEDIA, index, request)
             blocks.append(PlainBlock("media", index, size=media_size(part.get(kind))))
         elif isinstance(kind, str):
             blocks.append(PlainBlock("other", index))
         else:
             request.refuse("shape", index, "a content part is not an object with a type")
     return blocks
+
+
+def _read_strictly(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
+    """The request, with a violation for each field that OpenAI does not know. Other servers accept such fields."""
+    request = _read_request(elements, body)
+    for index, message in enumerate(elements):
+        if not isinstance(message, dict) or message.get("role") not in MESSAGES:
+            continue
+        check_fields(message, MESSAGES[message["role"]], "a message", index, request)
+        content, calls = message.get("content"), message.get("tool_calls")
+        for part in content if isinstance(content, list) else ():
+            _check_part(part, PARTS, index, request)
+        for call in calls if isinstance(calls, list) else ():
+            _check_part(call, CALLS, index, request)
+        _check_inner(message, "function_call", index, request)
+        _check_inner(message, "audio", index, request)
+    return request
+
+
+def _check_part(part: Any, known: Mapping[str, ObjectFields], index: int, request: PlainRequest) -> None:
+    """Add violations for the fields of a content part or call, and of the object in it."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(kind, str) and kind in known:
+        check_fields(part, known[kind], f"an object of type {kind}", index, request)
+        _check_inner(part, kind, index, request)
+    elif known is CALLS:
+        request.refuse("shape", index, "a tool call has no type")
+
+
+def _check_inner(value: Mapping[str, Any], key: str, index: int, request: PlainRequest) -> None:
+    inner = value.get(key)
+    if key in INNER and isinstance(inner, dict):
+        check_fields(inner, INNER[key], f"the object {key}", index, request)
 
 
 def media_size(value: Any) -> int:
@@ -154,6 +185,8 @@ _UNANSWERED = (
 GRAMMAR = Grammar(
     name="OpenAI",
     read=_read_request,
+    request_fields=REQUEST,
+    other_fields=True,
     limits=LIMITS,
     roles=("system", "developer", "user", "assistant", "tool", "function"),
     adjacency="message",
@@ -169,6 +202,8 @@ GRAMMAR = Grammar(
     says={
         "empty-request": "Invalid 'messages': empty array. Expected an array with minimum length 1.",
         "block-type": "Invalid value. Supported values are: 'text', 'image_url', 'input_audio', 'refusal' and 'file'.",
+        "field": "Unknown parameter, or: Invalid type, expected a value but got null instead",
+        "request-field": "Unknown parameter, or: Missing required parameter",
         "unicode": "We could not parse the JSON body of your request.",
         "number": "We could not parse the JSON body of your request.",
         "no-user": "No user query found in messages.",
@@ -181,7 +216,13 @@ GRAMMAR = Grammar(
         "id-form": "string too long. Expected a string with maximum length 40",
     },
 )
-_FOR_OPENAI = replace(GRAMMAR, sendable_element=sendable_to_openai, sendable_block=sendable_part)
+_FOR_OPENAI = replace(
+    GRAMMAR,
+    read=_read_strictly,
+    other_fields=False,
+    sendable_element=sendable_to_openai,
+    sendable_block=sendable_part,
+)
 
 
 def model_grammar(model: Model) -> Grammar:

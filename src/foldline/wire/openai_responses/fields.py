@@ -73,8 +73,8 @@ ACTIONS: Mapping[str, ObjectFields] = {
 }
 """The actions of a web search."""
 REQUEST = object_fields(
-    "",
-    "access_programs image input model prompt_cache_options text tool_choice tools user",
+    "model",
+    "access_programs image input prompt_cache_options text tool_choice tools user",
     "background context_management conversation include instructions max_output_tokens max_tool_calls metadata "
     "moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_retention reasoning "
     "safety_identifier service_tier store stream stream_options temperature top_logprobs top_p truncation",

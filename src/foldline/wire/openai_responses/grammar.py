@@ -10,12 +10,14 @@ from foldline.models.table import Model
 from foldline.wire.grammar import Grammar
 from foldline.wire.json_values import is_json_object
 from foldline.wire.openai_chat.grammar import LIMITS, ROLES, media_size
+from foldline.wire.openai_responses.fields import ACTIONS, ITEMS, PARTS, REQUEST, STATES
 from foldline.wire.openai_responses.sendable import sendable_item, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
     PlainTurn,
-    has_required_fields,
+    check_block,
+    check_fields,
     string,
     text_of,
 )
@@ -31,46 +33,14 @@ _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_ou
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}
 
-_INPUT: Mapping[str, tuple[str, ...]] = {"input_text": (), "input_image": (), "input_file": (), "input_audio": ()}
-_PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+_INPUT = ("input_text", "input_image", "input_file")
+_PARTS: Mapping[str, tuple[str, ...]] = {
     "user": _INPUT,
     "system": _INPUT,
-    "assistant": {"output_text": (), "refusal": ("refusal",)},
+    "assistant": ("output_text", "refusal"),
     "tool": _INPUT,
 }
-"""The content parts of each role and the fields that they require; "tool" is the output of a call."""
-_ITEMS: Mapping[str, tuple[str, ...]] = {
-    "message": ("role",),
-    "reasoning": ("summary",),
-    "function_call": ("name",),
-    "custom_tool_call": ("name",),
-    "local_shell_call": ("action",),
-    "shell_call": ("action",),
-    "apply_patch_call": ("operation",),
-    "computer_call": (),
-    **dict.fromkeys(_RESULTS, ()),
-    "tool_search_call": ("arguments",),
-    "tool_search_output": ("tools",),
-    "mcp_approval_request": ("arguments", "id", "name", "server_label"),
-    "mcp_approval_response": ("approval_request_id", "approve"),
-    "mcp_list_tools": ("server_label", "tools"),
-    "mcp_call": ("arguments", "name", "server_label"),
-    "file_search_call": (),
-    "web_search_call": (),
-    "image_generation_call": (),
-    "code_interpreter_call": (),
-    "compaction": ("encrypted_content",),
-    "compaction_trigger": (),
-    "item_reference": ("id",),
-    "additional_tools": ("tools",),
-    "configuration_update": (),
-    "program": ("call_id", "code", "fingerprint"),
-    "program_output": ("call_id", "result"),
-}
-"""The item types of a request and the fields that each requires (openai-python 3.49, read in November 2026).
-
-Item ids are not listed. Only items that the server stored need an id; clients omit the ids of other items.
-"""
+"""The content parts of each role; "tool" is the output of a call."""
 
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
@@ -89,7 +59,7 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
                 request.refuse("item-duplicate", index, f"the item id {key} occurs twice")
             seen.add(key)
         if kind:
-            has_required_fields({**item, "type": kind}, _ITEMS, index, request)
+            check_block({**item, "type": kind}, ITEMS, index, request, strict=False)
         if kind == "compaction_trigger" and index != len(elements) - 1:
             request.refuse("order", index, "a compaction trigger must be the last item")
         if turn := _item(kind, item, index, request):
@@ -182,10 +152,10 @@ def _content(content: Any, role: str, index: int, request: PlainRequest) -> list
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
         if isinstance(kind, str):
-            has_required_fields(part, _PARTS[role], index, request)
+            check_block(part, {name: PARTS[name] for name in _PARTS[role]}, index, request, strict=False)
         if kind in ("input_text", "output_text"):
             blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
-        elif kind in ("input_image", "input_file", "input_audio"):
+        elif kind in ("input_image", "input_file"):
             blocks.append(PlainBlock("media", index, size=media_size(part.get("image_url")) + media_size(part)))
         elif isinstance(kind, str):
             blocks.append(PlainBlock("other", index))
@@ -194,19 +164,44 @@ def _content(content: Any, role: str, index: int, request: PlainRequest) -> list
     return blocks
 
 
+def _read_strictly(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest:
+    """The request, with a violation for each field that OpenAI does not know. Other servers accept such fields."""
+    request = _read_request(elements, body)
+    for index, item in enumerate(elements):
+        kind = string(item.get("type")) or "message" if isinstance(item, dict) else ""
+        if kind not in ITEMS:
+            continue
+        check_fields(item, ITEMS[kind], f"an item of type {kind}", index, request)
+        status = item.get("status")
+        if status is not None and status not in STATES[kind] and kind != "custom_tool_call":
+            request.refuse("field", index, f"an item of type {kind} has the unknown status {str(status)[:80]!r}")
+        inside = [part for key in ("content", "output") for part in _dicts(item.get(key))]
+        for part, known in (*((part, PARTS) for part in inside), (item.get("action"), ACTIONS)):
+            name = string(part.get("type")) if isinstance(part, dict) else ""
+            if name in known and (known is PARTS or kind == "web_search_call"):
+                check_fields(part, known[name], f"an object of type {name}", index, request)
+    return request
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def _is_malformed(item: Mapping[str, Any]) -> bool:
     """True for a message with a call among its parts, or with parts that only another role may have."""
     content = item.get("content")
     if item.get("type", "message") != "message" or not isinstance(content, list):
         return False
     role = ROLES.get(string(item.get("role")), "user")
-    moved = {*_CALLS, "text", *_PARTS["user"], *_PARTS["assistant"]} - _PARTS[role].keys()
+    moved = {*_CALLS, "text", *_PARTS["user"], *_PARTS["assistant"]} - {*_PARTS[role]}
     return any(isinstance(part, dict) and part.get("type") in moved for part in content)
 
 
 GRAMMAR = Grammar(
     name="OpenAI Responses",
     read=_read_request,
+    request_fields=REQUEST,
+    other_fields=True,
     limits=LIMITS,
     roles=("system", "developer", "user", "assistant"),
     needs_user=False,
@@ -225,6 +220,8 @@ GRAMMAR = Grammar(
     says={
         "empty-request": "Missing required parameter: 'input'.",
         "block-type": "Invalid value. Supported values are listed in the error",
+        "field": "Unknown parameter, or: Invalid type, expected a value but got null instead",
+        "request-field": "Unknown parameter, or: Missing required parameter",
         "unicode": "We could not parse the JSON body of your request.",
         "number": "We could not parse the JSON body of your request.",
         "call-unanswered": "No tool output found for function call",
@@ -235,7 +232,13 @@ GRAMMAR = Grammar(
         "id-form": "string too long. Expected a string with maximum length 64",
     },
 )
-_FOR_OPENAI = replace(GRAMMAR, sendable_element=sendable_to_openai, sendable_block=sendable_to_openai)
+_FOR_OPENAI = replace(
+    GRAMMAR,
+    read=_read_strictly,
+    other_fields=False,
+    sendable_element=sendable_to_openai,
+    sendable_block=sendable_to_openai,
+)
 
 
 def model_grammar(model: Model) -> Grammar:

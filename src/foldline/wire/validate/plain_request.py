@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from foldline.wire.object_fields import ObjectFields
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -25,11 +27,17 @@ class Violation:
         return f"[{self.code}] {place}{self.message}"
 
 
+_OTHER_RULES = frozenset(
+    ("text", "input", "arguments", "signature", "data", "call_id", "tool_call_id", "content", "output")
+)
+"""Required fields with a rule of their own: a violation of that rule names them."""
+
+
 class PlainBlock(NamedTuple):
     """One part of a message."""
 
     kind: str
-    """One of: text, thinking, call, result, media, server-call, server-result, other."""
+    """One of: text, thinking, call, result, media, server-call, server-result, compaction, other."""
     at: int
     """Index of the element that holds the block."""
     id: str = ""
@@ -77,19 +85,40 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def has_required_fields(
-    block: Mapping[str, Any], known: Mapping[str, tuple[str, ...]], index: int, request: PlainRequest
-) -> bool:
-    """True for a block of a known type that has the fields its type requires; otherwise adds a violation."""
+def check_block(
+    block: Mapping[str, Any],
+    known: Mapping[str, ObjectFields],
+    index: int,
+    request: PlainRequest,
+    *,
+    strict: bool = True,
+) -> None:
+    """Add violations for a block of an unknown type, or with fields that its type does not allow.
+
+    Without `strict`, only the type and the required fields are checked.
+    """
     kind = str(block.get("type"))
-    if kind not in known:
+    if kind in known:
+        check_fields(block, known[kind], f"a block of type {kind}", index, request, strict=strict)
+    else:
         request.refuse("block-type", index, f"the type {kind[:80]!r} is not one of {', '.join(sorted(known))}")
-        return False
-    for name in known[kind]:
-        if block.get(name) is None:
-            request.refuse("shape", index, f"a block of type {kind} has no {name}")
-            return False
-    return True
+
+
+def check_fields(  # noqa: PLR0913
+    value: Mapping[str, Any], fields: ObjectFields, name: str, index: int, request: PlainRequest, *, strict: bool = True
+) -> None:
+    """Add a violation if a required field of an object is missing and, with `strict`, for each field that is refused.
+
+    Some required fields have a rule of their own; they are left to that rule.
+    """
+    missing = next((key for key in fields.required if key not in _OTHER_RULES and value.get(key) is None), None)
+    if missing is not None and missing in fields.not_null:
+        request.refuse("shape", index, f"{name} has no {missing}")
+    for key in value if strict else ():
+        if key not in fields.known:
+            request.refuse("field", index, f"{name} has the unknown field {str(key)[:80]!r}")
+        elif value[key] is None and key in fields.not_null and key not in fields.required:
+            request.refuse("field", index, f"the field {key!r} of {name} is null")
 
 
 def text_of(block: Mapping[str, Any], index: int, request: PlainRequest) -> str:

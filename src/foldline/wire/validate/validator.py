@@ -12,6 +12,7 @@ from itertools import pairwise, zip_longest
 from typing import Any
 
 from foldline.measure.media_tokens import image_size
+from foldline.models.table import model as model_of
 from foldline.wire.formats import element_format, grammar_of, request_format
 from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.json_values import fault_of
@@ -33,7 +34,8 @@ def check(
     >>> [str(found) for found in check("openai", [{"role": "user"}])]
     ["[empty] message 0: a message without content (OpenAI: Invalid value for 'content': expected a string, got null.)"]
     """
-    grammar = grammar or grammar_of(format)
+    name = body.get("model") if isinstance(body, Mapping) else None
+    grammar = grammar or grammar_of(format, model_of(name) if isinstance(name, str) else None)
     target = request_format(element_format(format))
     key = target.list_key
     elements = body.get(key) if isinstance(body, Mapping) else body
@@ -48,6 +50,7 @@ def check(
         *request.violations,
         *_check_values(elements, {name: value for name, value in fields.items() if name != key}),
         *_check_presence(elements, fields, grammar),
+        *_check_request_fields(fields, {key, target.system_key}, grammar),
         *_check_blocks(request.turns, grammar),
         *_check_first_and_last(turns, grammar),
         *_check_system_messages(request.turns, grammar),
@@ -69,6 +72,24 @@ def _check_presence(elements: Sequence[Any], fields: Mapping[str, Any], grammar:
     """A violation for a request without messages, unless one of its fields names a conversation on the server."""
     if not elements and not any(fields.get(name) for name in grammar.conversation_fields):
         yield Violation("empty-request", -1, "there is no message")
+
+
+def _check_request_fields(fields: Mapping[str, Any], rendered: set[str], grammar: Grammar) -> Iterator[Violation]:
+    """Violations for unknown and missing fields of a request.
+
+    A body that has only the `rendered` fields (messages and system text) is a part of a request: it misses nothing.
+    """
+    known = grammar.request_fields
+    if known is None:
+        return
+    for name, value in fields.items() if not grammar.other_fields else ():
+        if name not in known.known:
+            yield Violation("request-field", -1, f"the request has the unknown field {str(name)[:80]!r}")
+        elif value is None and name in known.not_null:
+            yield Violation("request-field", -1, f"the field {name!r} of the request is null")
+    for name in known.required if not fields.keys() <= rendered else ():
+        if name not in fields:
+            yield Violation("request-field", -1, f"the request has no {name}")
 
 
 def _check_values(elements: Sequence[Any], rest: Mapping[str, Any]) -> Iterator[Violation]:
@@ -150,7 +171,8 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
     talk = [turn for turn in turns if turn.role != "system"]
     if not talk:
         return
-    if grammar.start and talk[0].role not in grammar.start:
+    is_compacted = bool(talk[0].blocks) and talk[0].blocks[0].kind == "compaction"
+    if grammar.start and talk[0].role not in grammar.start and not is_compacted:
         yield Violation("start", talk[0].at, f"the conversation starts with the {talk[0].role}")
     if grammar.end and talk[-1].role not in grammar.end and not is_paused_turn(talk[-1]):
         yield Violation("end", talk[-1].at, f"the conversation ends with the {talk[-1].role}")
@@ -163,7 +185,13 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
 
 
 def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations in system messages, for formats in which a system message inside the list must end a user turn."""
+    """Violations in system messages, for formats in which such a message inside the list must end a user turn, and for
+    models that refuse them there.
+    """
+    if grammar.inline_system == "refused":
+        yield from (
+            Violation("role", turn.at, "a system message in the list") for turn in turns if turn.role == "system"
+        )
     if grammar.inline_system != "after user":
         return
     before: PlainTurn | None = None
