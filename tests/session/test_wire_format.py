@@ -98,7 +98,7 @@ def test_the_format_is_stored_with_the_session() -> None:
 
 
 def test_add_reads_one_call_in_another_format() -> None:
-    block = {"type": "text", "text": "see", "note": 1}
+    block = {"type": "text", "text": "see", "citations": None}
     session = Session(format="openai", policy=UNMARKED)
     session.add({"role": "user", "content": [block]}, format="anthropic")
     assert session.format == "openai"
@@ -106,9 +106,9 @@ def test_add_reads_one_call_in_another_format() -> None:
 
 
 def test_a_text_message_keeps_its_fields_in_the_sessions_format() -> None:
-    """Read as another format's, citations, cache marks and unknown fields would be left out without a word."""
+    """Read as another format's, citations and cache marks would be left out without a word."""
     cited = {"type": "text", "text": "so", "citations": [{"type": "char_location", "cited_text": "x"}]}
-    marked = {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}, "unknown": [1]}
+    marked = {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}
     given = [{"role": "user", "content": [marked]}, {"role": "assistant", "content": [cited]}, PLAIN]
     session = Session(model="claude-sonnet-5", policy=UNMARKED)
     for message in given:
