@@ -36,9 +36,9 @@ def run(transcript: Transcript, policy: Policy, **options: int) -> Replay:
     return replay(transcript, policy, name="tried", counter=CachedCounter(MODEL), **options)
 
 
-@given(steps=st.integers(1, 12), gap=st.sampled_from([10.0, 400.0]), beside=st.sampled_from([0, 18_000]))
-def test_a_policy_that_never_folds_sends_everything(steps: int, gap: float, beside: int) -> None:
-    made = run(session(steps, gap=gap), Policy.preset("verbatim"), beside=beside)
+@given(steps=st.integers(1, 12), gap=st.sampled_from([10.0, 400.0]), system_tokens=st.sampled_from([0, 18_000]))
+def test_a_policy_that_never_folds_sends_everything(steps: int, gap: float, system_tokens: int) -> None:
+    made = run(session(steps, gap=gap), Policy.preset("verbatim"), system_tokens=system_tokens)
     assert (made.sent, made.cost, made.folds, made.refused) == (made.everything, made.cost_everything, 0, 0)
     assert made.largest == made.whole == max(made.sizes)
     assert made.requests == steps
@@ -48,7 +48,7 @@ def test_extra_tokens_beside_the_messages_make_the_default_policy_fold() -> None
     """System prompt and tool schemas that no message shows count for the gate, not only for the account."""
     policy = Policy.preset("balanced").but(window_tokens=30_000, reply_tokens=0)
     assert run(session(12), policy).folds == 0
-    made = run(session(12), policy, beside=18_000)
+    made = run(session(12), policy, system_tokens=18_000)
     assert made.folds > 0
     assert made.over == 0
 

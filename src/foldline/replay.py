@@ -144,22 +144,23 @@ class CachedCounter:
         return message_tokens(message, self, self.framing)
 
 
-def replay(transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, beside: int = 0) -> Replay:
+def replay(
+    transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, system_tokens: int = 0
+) -> Replay:
     """Replay one session.
 
-    `beside` is a number of tokens that is added to every request, for a system prompt and tools that are not in the
-    transcript.
+    `system_tokens` are added to every request, for a system prompt and tools that are not in the transcript.
     """
     session = Session(
         model=counter.model.name,
         policy=policy,
         tools=transcript.tools,
-        extra_tokens=beside,
+        extra_tokens=system_tokens,
         counter=counter,
         clock=lambda: None,
     )
     messages = without_usage(message for message in transcript.messages if message.kind != "digest")
-    fixed = tools_tokens(transcript.tools, counter, counter.framing) + beside
+    fixed = tools_tokens(transcript.tools, counter, counter.framing) + system_tokens
     account, whole = CostAccount(counter, fixed), CostAccount(counter, fixed)
     request_tokens: list[int] = []
     for step in replay_steps(messages, session, request_positions(messages)):

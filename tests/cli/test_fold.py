@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from foldline.wire import parse, read
 from support.command import BAD, ENTRY, EXAMPLE, clean, foldline, one_sentence
+from support.compacted_session import claude_code_session
 from support.sessions import SESSIONS
 from support.shapes import documented, wrong
 
@@ -163,3 +165,29 @@ def test_a_closed_pipe_is_no_error(session: Path) -> None:
         running.stdout.close()
         assert b"Traceback" not in running.stderr.read()
     assert running.returncode == 0
+
+
+def test_a_handle_means_the_same_message_in_report_digest_and_ledger(tmp_path: Path) -> None:
+    source, out = tmp_path / "session.jsonl", tmp_path / "folded.jsonl"
+    source.write_text(claude_code_session(old=40, new=31, words=80))
+    done = foldline("fold", str(source), "-o", str(out), "--window", "5000", "--json")
+    report = json.loads(done.stdout)
+    assert report["fold"]["folded"].startswith("#41-")
+    digest = next(message for message in read(out).messages if message.kind == "digest")
+    named = {int(number) for number in re.findall(r"\[#(\d+)\]", digest.text)}
+    assert named
+    assert any(number > 41 for number in named)
+    foldline("import", str(source), "--ledger", str(tmp_path / "a.db"))
+    all_messages = read(source).messages
+    for number in named:
+        found = foldline("recall", "--handle", f"#{number}", "--ledger", str(tmp_path / "a.db"))
+        assert all_messages[number - 1].text.split()[1] in found.stdout
+
+
+def test_a_digest_without_a_model_is_never_said_to_claim_what_has_no_source(tmp_path: Path) -> None:
+    source = tmp_path / "session.jsonl"
+    digest = 'The user asked: "has that skill filtering been applied?"'
+    source.write_text(claude_code_session(old=40, new=31, words=80, digest=digest))
+    done = foldline("fold", str(source), "-o", str(tmp_path / "folded.jsonl"), "--window", "5000")
+    assert "policy balanced: #41-" in done.stdout
+    assert "not in the folded messages" not in done.stdout

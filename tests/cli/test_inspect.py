@@ -10,6 +10,7 @@ import pytest
 
 from foldline.wire.session_logs.claude_code_requests import content_hash
 from support.command import BAD, EXAMPLE, foldline, one_sentence
+from support.compacted_session import claude_code_session
 from support.shapes import documented, wrong
 
 
@@ -212,32 +213,3 @@ def test_the_request_that_claude_code_really_sent_is_rebuilt_and_proven(is_chang
     assert report["blocks"]["system prompt"] > 800
     assert report["by_tool"]["Read"]["definition"] > 0
     assert "system prompt and tools (not in the file)" not in report["blocks"]
-
-
-def claude_code_session(*, old: int, new: int) -> str:
-    """A session file with `old` messages, a compaction, its digest and `new` messages; the last one has a usage."""
-    usage = {"input_tokens": 1_000, "cache_read_input_tokens": 8_000, "output_tokens": 10}
-    lines: list[dict[str, Any]] = []
-
-    def add(role: str, content: Any, **fields: Any) -> None:
-        message = {"role": role, "content": content}
-        if role == "assistant":
-            message |= {"id": f"msg_{len(lines)}", "type": "message", "model": "claude-opus-5", "usage": usage}
-        above = f"u{len(lines) - 1}" if lines else None
-        lines.append(
-            {
-                "type": role,
-                "uuid": f"u{len(lines)}",
-                "parentUuid": above,
-                "sessionId": "s",
-                "message": message,
-                **fields,
-            }
-        )
-
-    for number in range(old):
-        add("assistant" if number % 2 else "user", f"message {number} " * 200)
-    add("user", "This session is being continued.", isCompactSummary=True)
-    for number in range(new):
-        add("user" if number % 2 else "assistant", f"newer {number}")
-    return "\n".join(map(json.dumps, lines))

@@ -19,6 +19,7 @@ import pytest
 import foldline as library
 from foldline.cli.shared import ledger_choice as ledgers
 from support.command import BAD, ENTRY, NO_DATA, clean, foldline, one_sentence, spawned
+from support.compacted_session import claude_code_session
 from support.sessions import SESSIONS
 from support.shapes import documented, wrong
 
@@ -290,7 +291,8 @@ def test_pins_are_added_and_removed(place: str) -> None:
     assert made["pins"][0]["message"] == report("show", *there)["messages"]
     assert report("pin", "--handle", "#2-3", *there)["changed"] == ["#2", "#3"]
     printed = foldline("show", *there).stdout
-    assert "3 pins (rule" in printed
+    assert "3 pins" in printed
+    assert "rule  never push to main" in printed
     assert re.search(r"pin never push to main", printed)
     assert [row["name"] for row in report("pin", "--remove", "rule", *there)["pins"]] == ["#2", "#3"]
     assert "#2, #3" in one_sentence(foldline("pin", "--remove", "rule", *there))
@@ -559,3 +561,23 @@ def test_ctrl_c_waits_for_an_atomic_change() -> None:
         write()
     assert done == ["written"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_show_fits_a_screen_and_shows_all_messages_on_request(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "a.db")
+    source = tmp_path / "session.jsonl"
+    source.write_text(claude_code_session(old=10, new=101, words=30))
+    foldline("import", str(source), "--ledger", ledger)
+    foldline("pin", "--handle", "20", "--ledger", ledger)
+    foldline("pin", "keep the port", "--name", "port", "--ledger", ledger)
+    done = foldline("show", "--ledger", ledger, COLUMNS="80", LINES="40")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 40
+    assert all(len(line) <= 80 for line in lines[1:])
+    assert "… 93 messages before these: foldline show --all" in done.stdout
+    assert "#113" in lines[-1]
+    pins = lines[lines.index("pins") + 1 :]
+    assert pins[0].startswith("  #20 ")
+    assert "port  keep the port" in pins[1]
+    whole = foldline("show", "--all", "--ledger", ledger).stdout
+    assert all(f"#{number} " in whole for number in range(11, 112))

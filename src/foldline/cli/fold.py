@@ -16,8 +16,9 @@ from foldline.cli.shared.files import (
     refuse_to_overwrite,
     write_file,
 )
-from foldline.cli.shared.output import digest_row, line_printer, plural, printable
+from foldline.cli.shared.output import digest_row, line_printer, margin_note, plural, printable
 from foldline.cli.shared.settings import Settings
+from foldline.cli.shared.transcript_import import fill_session
 from foldline.json_text import dumps, encode
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message
@@ -56,7 +57,7 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
     session = Session(
         model=settings.model(found.transcript.model), policy=settings.policy, tools=found.transcript.tools
     )
-    session.add(*found.messages)
+    fill_session(session, found.transcript)
     before = session.load().request
     view = session.view()
     data, lost = folded_file(found, session, to=flags["to"], format=flags["format"])
@@ -70,7 +71,7 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
         "window": session.window,
         "usable": session.usable,
         "policy": settings.name,
-        "messages": len(found.messages),
+        "messages": len(found.live_messages),
         "before": before,
         "after": view.tokens,
         "exact": view.exact,
@@ -109,7 +110,8 @@ def folded_file(
     if transcript.format in REQUEST_FORMATS:
         shown = repair(shown, transcript.format).messages
     text = read_text(found.file)
-    if len(shown) == len(found.messages) and all(map(_is_original, shown, found.messages)):
+    live = found.live_messages
+    if len(shown) == len(live) and all(map(_is_original, shown, live)):
         return encode(text), ()
     made_file = rewrite(text, shown, format)
     return made_file.data, made_file.lost
@@ -120,15 +122,17 @@ def _is_original(one: Message, other: Message) -> bool:
     return one == other and one.wire is other.wire and one.wire is not None
 
 
-def _fold(session: Session, offset: int) -> dict[str, Any] | None:
+def _fold(session: Session, compacted: int) -> dict[str, Any] | None:
+    """The fold of the messages after `compacted`; None if there is none."""
     made = session.timeline.fold
-    if made is None:
+    if made is None or made.cut == compacted:
         return None
-    lead = session.timeline.lead
+    first = max(session.timeline.lead, compacted)
+    stay = session.timeline.lead + len(made.pinned) + len(made.carried)
     return {
-        "folded": handle(offset + lead, offset + made.cut - 1) if made.cut > lead else "",
-        "messages": made.cut - lead - len(made.pinned) - len(made.carried),
-        "kept": len(session.timeline) - made.cut + lead + len(made.pinned) + len(made.carried),
+        "folded": handle(first, made.cut - 1) if made.cut > first else "",
+        "messages": made.cut - compacted - stay,
+        "kept": len(session.timeline) - made.cut + stay,
         "stubs": len(made.stubs),
         "reason": made.reason,
         "digest": digest_row(made, made.digest) if made.digest else None,
@@ -157,6 +161,8 @@ def _print_fold(echo: Callable[..., None], report: dict[str, Any], before: str, 
     made = report["fold"]
     what = f"{made['folded']} folded, " if made["folded"] else ""
     echo(f"policy {report['policy']}: {what}{before} → {after} ({made['reason']})")
+    if note := margin_note(made["reason"]):
+        echo(f"  {note}")
     stubs = f", {made['stubs']} large results as stubs" if made["stubs"] else ""
     echo(f"  {made['kept']} messages stay verbatim{stubs}")
     digest = made["digest"]
@@ -170,6 +176,7 @@ def _print_fold(echo: Callable[..., None], report: dict[str, Any], before: str, 
         echo(f"  {plural(missing, 'fact')} missing, still in {report['file']}; the most important:")
     for fact in digest["missing"][:MISSING]:
         echo(f"    {printable(fact)}")
+    echo("  a handle such as #12 is the number of a message in the input file, and in a ledger after foldline import")
     if digest["unsourced"]:
         echo("  in the digest, but not in the folded messages:")
     for claim in digest["unsourced"][:MISSING]:

@@ -9,7 +9,7 @@ import click
 
 from foldline.cli.shared import options
 from foldline.cli.shared.inspection import LARGEST, NOT_IN_FILE, examine
-from foldline.cli.shared.output import line_printer, plural, print_json, printable, table
+from foldline.cli.shared.output import line_printer, margin_note, plural, print_json, printable, table
 from foldline.cli.shared.settings import Settings
 from foldline.measure.estimator import format_tokens
 from foldline.plan.timeline import handle
@@ -61,6 +61,8 @@ def _print(file: str, report: dict[str, Any]) -> None:
     for row in report["notes"]:
         echo(f"  line {row['line']}: {printable(row['text'])}")
     echo(f"\n{_verdict(report)}")
+    if note := margin_note(report["fold"].get("reason", "")):
+        echo(note)
 
 
 def _print_head(file: str, report: dict[str, Any], echo: Callable[..., None]) -> None:

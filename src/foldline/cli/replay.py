@@ -35,7 +35,7 @@ class ReplayJob:
     file: str
     format: str | None
     policies: tuple[Settings, ...]
-    beside: int
+    system_tokens: int
     lenient: bool
     """Whether to skip the file if it is not a transcript. True for a file that was found in a folder, False for a file
     that the user named.
@@ -58,11 +58,11 @@ class ReplayedFile:
 @options.policies_options
 @options.format_option
 @click.option(
-    "--beside",
+    "--system-tokens",
     type=click.IntRange(min=0),
     default=0,
     metavar="TOKENS",
-    help="Add this number of tokens to every request, for a system prompt and tools that are not in the file.",
+    help="Add the tokens of a system prompt and tools that are not in the file; foldline inspect shows their number.",
 )
 @click.option(
     "--plot", type=click.Path(), metavar="FILE", help="Draw the result as .png or .svg (needs foldline[plot])."
@@ -115,7 +115,10 @@ def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str,
     for file in named:
         if not Path(file).exists():
             raise InputError(f"there is no file {file}", hint="check the path")
-    jobs = [ReplayJob(file, flags["format"], policies, flags["beside"], file not in named) for file in (*named, *found)]
+    jobs = [
+        ReplayJob(file, flags["format"], policies, flags["system_tokens"], file not in named)
+        for file in (*named, *found)
+    ]
     return sorted(jobs, key=lambda job: -Path(job.file).stat().st_size)
 
 
@@ -135,7 +138,7 @@ def work(job: ReplayJob) -> ReplayedFile:
 def _replays(transcript: Transcript, job: ReplayJob) -> Iterator[Replay]:
     counter = CachedCounter(job.policies[0].model(transcript.model))
     for one in job.policies:
-        yield replay_one(transcript, one.policy, name=one.name, counter=counter, beside=job.beside)
+        yield replay_one(transcript, one.policy, name=one.name, counter=counter, system_tokens=job.system_tokens)
 
 
 def _run(jobs: list[ReplayJob], flags: dict[str, Any]) -> Iterator[ReplayedFile]:

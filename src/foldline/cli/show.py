@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,7 @@ from foldline.cli.shared.output import (
     first_words,
     line_printer,
     local_time,
+    pager,
     plural,
     print_json,
     printable,
@@ -43,10 +44,15 @@ from foldline.session.record import BranchRecord, Snapshot
 from foldline.session.setup import setup
 from foldline.session.state import State
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 WORDS = 200
 """Maximum number of characters that are shown of a message."""
 DIGEST_LINES = 9
 """How many lines of the current digest are shown."""
+_FEWEST_ROWS, _OTHER_ROWS = 8, 30
+"""How many messages are shown at least, and how many lines of the screen the rest of the report takes."""
 NO_LIMIT = 1 << 40
 """A token limit larger than any message."""
 
@@ -64,11 +70,12 @@ class SessionReport:
 
 @click.command()
 @click.option("--handle", metavar="HANDLE", help='Print only these messages, verbatim: "#12", "#12-20".')
+@click.option("--all", "everything", is_flag=True, help="Print all messages of the view, in a pager on a terminal.")
 @click.option("--digests", is_flag=True, help="Print every digest with its kept and missing facts.")
 @session_options
 @options.output_options("Print one JSON object with everything.")
-def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -> None:
-    r"""Show what the model sees of a session: the budget, the digest, the fold line and the messages after it.
+def show(location: LedgerLocation, digests: bool, everything: bool, as_json: bool, **flags: Any) -> None:
+    r"""Show what the model sees of a session: the budget, the pins, the digest, the fold line and the newest messages.
 
     \b
     Example:  foldline show
@@ -85,7 +92,8 @@ def show(location: LedgerLocation, digests: bool, as_json: bool, **flags: Any) -
     elif digests:
         _print_digests(shown)
     else:
-        _print(shown)
+        with pager(is_wanted=everything) as out:
+            _print(shown, out, everything=everything)
 
 
 def load_session(ledger: Ledger, picked: SessionChoice) -> SessionReport:
@@ -159,51 +167,65 @@ def _view_messages(state: State) -> Iterator[tuple[int, Message, int]]:
         yield index, timeline.shown[index], timeline.tokens(index)
 
 
-def _print(shown: SessionReport) -> None:
-    echo, state, picked = line_printer(), shown.state, shown.picked
+def _print(shown: SessionReport, out: Console, *, everything: bool) -> None:
+    echo, state, picked = line_printer(out=out), shown.state, shown.picked
     info, view = picked.info, state.view()
-    names = ", ".join(
-        f"{printable(name)} ({numbered(at)})" for name, at in shown.snapshot.pins.items() if name != numbered(at)
-    )
-    pins = plural(len(shown.snapshot.pins), "pin") + (f" ({names})" if names else "")
-    figures = f"{plural(shown.snapshot.version.length, 'message')}, {plural(len(shown.folds), 'fold')}, {pins}"
+    pins = shown.snapshot.pins
+    counts = (shown.snapshot.version.length, "message"), (len(shown.folds), "fold"), (len(pins), "pin")
+    figures = ", ".join(plural(*count) for count in counts)
     echo(f"session {printable(str(picked))}: {figures}; last used {local_time(info.last_at)}")
     echo(f"model {printable(state.model.name) or 'not known'}\n")
     for line in str(view).splitlines():
         echo(line, style="cyan" if line.startswith("───") else None)
-    beside = view.blocks.get(HIDDEN, 0)
-    if beside:
-        note = (
-            f"{format_tokens(beside, False)} of it are in no message: the system prompt and tools that the agent sent"
-        )
-        echo(note)
+    if hidden := view.blocks.get(HIDDEN, 0):
+        echo(f"~{hidden:,} of them are in no message: system prompt and tools of the agent")
+    if pins:
+        echo("\npins", style="bold")
+    for name, at in sorted(pins.items(), key=lambda pin: pin[1]):
+        label = "" if name == numbered(at) else f"{printable(name)}  "
+        starts = first_words(state.timeline.messages[at], WORDS)
+        _print_row(echo, f"  {numbered(at):<7}{label}{starts}")
     echo("\nwhat the model sees", style="bold")
-    pinned = set(shown.snapshot.pins.values())
-    drawn = not view.cut
-    for index, message, tokens in _view_messages(state):
-        if not drawn and index >= view.cut:
-            drawn = _print_line(echo, shown)
-        marks = f"{'pin ' if index in pinned else ''}{'stub ' if message is not state.timeline.messages[index] else ''}"
-        head = f"  {numbered(index):<7}{message.kind or message.role:<10}{format_tokens(tokens, False):>7}  {marks}"
-        echo(head + first_words(message, WORDS), overflow="ellipsis", no_wrap=True)
-    if not drawn:
+    rows = list(_view_messages(state))
+    for row in rows:
+        if row[0] < view.cut:
+            _print_message(echo, shown, row)
+    if view.cut:
         _print_line(echo, shown)
+    after = [row for row in rows if row[0] >= view.cut]
+    room = len(after) if everything else max(_FEWEST_ROWS, out.height - _OTHER_ROWS)
+    if len(after) > room:
+        echo(f"  … {plural(len(after) - room, 'message')} before these: foldline show --all", style="dim")
+    for row in after[max(0, len(after) - room) :]:
+        _print_message(echo, shown, row)
 
 
-def _print_line(echo: Callable[..., None], shown: SessionReport) -> bool:
+def _print_message(echo: Callable[..., None], shown: SessionReport, row: tuple[int, Message, int]) -> None:
+    index, message, tokens = row
+    marks = "pin " if index in shown.snapshot.pins.values() else ""
+    marks += "stub " if message is not shown.state.timeline.messages[index] else ""
+    head = f"  {numbered(index):<7}{message.kind or message.role:<10}{format_tokens(tokens, False):>7}  {marks}"
+    _print_row(echo, head + first_words(message, WORDS))
+
+
+def _print_row(echo: Callable[..., None], text: str) -> None:
+    """Print one line, cut at the width of the terminal."""
+    echo(text, overflow="ellipsis", no_wrap=True, soft_wrap=False)
+
+
+def _print_line(echo: Callable[..., None], shown: SessionReport) -> None:
     """Print the current digest and the fold line."""
     fold = shown.state.timeline.fold
     if fold is not None and fold.digest is not None:
         echo(f"  {_by(fold, fold.digest)}", style="magenta")
         lines = digest_lines(fold.digest.message.text)
         for text in lines[:DIGEST_LINES]:
-            echo(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True)
+            echo(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True, soft_wrap=False)
         if len(lines) > DIGEST_LINES:
             echo(f"    │ … {len(lines) - DIGEST_LINES} more lines: foldline show --digests", style="dim")
     gone = numbered(0, shown.state.timeline.cut - 1)
-    note = f'fold line: {gone} are only in the ledger: foldline show --handle "{gone}"'
-    echo(f"─── {note} ───", style="cyan", soft_wrap=False)
-    return True
+    echo(f"─── fold line: {gone} are only in the ledger ───", style="cyan")
+    echo(f'    foldline show --handle "{gone}"', style="dim")
 
 
 def _by(fold: Fold, digest: Digest) -> str:

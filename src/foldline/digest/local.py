@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from foldline.digest.audit import audit
 from foldline.digest.carried import carry_digest
@@ -95,7 +96,8 @@ def write_local_digest(
     tokens = request.count_tokens(message.text)
     if 0 < request.covered_tokens <= tokens:
         return FoldRefused(no_gain(tokens, request.covered_tokens))
-    return Digest(message=message, cause=cause, loss=audit(text, facts, kept_indexes=request.kept_indexes))
+    loss = audit(text, facts, kept_indexes=request.kept_indexes)
+    return Digest(message=message, cause=cause, loss=replace(loss, unsourced=()))  # every line is a quotation
 
 
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:

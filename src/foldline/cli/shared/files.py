@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -27,15 +27,14 @@ class Conversation:
 
     file: str
     transcript: Transcript
-    messages: tuple[Message, ...]
-    """The messages that the model sees: those since the last recorded compaction. The reported usage of these messages
-    is removed.
-    """
+    """All messages, without their reported usage."""
+    compacted: int
+    """Number of messages that an earlier compaction removed from the model's context."""
 
     @property
-    def compacted(self) -> int:
-        """Number of messages that an earlier compaction removed from the model's context."""
-        return len(self.transcript.messages) - len(self.messages)
+    def live_messages(self) -> tuple[Message, ...]:
+        """The messages that the model sees: those since the last recorded compaction."""
+        return self.transcript.messages[self.compacted :]
 
 
 def read_transcripts(file: str, format: str | None = None) -> list[Transcript]:
@@ -57,7 +56,9 @@ def read_conversation(file: str, format: str | None = None) -> Conversation:
     if len(found) != 1:
         what = f"{len(found)} conversations; the command needs exactly one" if found else "no conversation"
         raise InputError(f"{file} contains {what}", hint="see what is in it with foldline inspect")
-    return Conversation(file=file, transcript=found[0], messages=without_usage(context_segments(found[0])[-1]))
+    compacted = len(found[0].messages) - len(context_segments(found[0])[-1])
+    transcript = replace(found[0], messages=without_usage(found[0].messages))
+    return Conversation(file=file, transcript=transcript, compacted=compacted)
 
 
 def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:

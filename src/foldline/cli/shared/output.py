@@ -36,17 +36,35 @@ def console(*, err: bool = False) -> Console:
     return Console(highlight=False, markup=False, emoji=False, stderr=err, no_color=plain or None)
 
 
-def line_printer(*, err: bool = False) -> Callable[..., None]:
+def line_printer(*, err: bool = False, out: Console | None = None) -> Callable[..., None]:
     """A function that prints a line or a table on a console, without secrets.
 
     Long lines are not wrapped; the terminal does that.
     """
-    write = partial(console(err=err).print, soft_wrap=True)
+    write = partial((out or console(err=err)).print, soft_wrap=True)
 
     def echo(line: Any = "", **style: Any) -> None:
         write(without_secrets(line), **style)
 
     return echo
+
+
+@contextmanager
+def pager(*, is_wanted: bool) -> Iterator[Console]:
+    """A console; if wanted, its output goes to the user's pager when standard output is a terminal."""
+    out = console()
+    if is_wanted and out.is_terminal:
+        with out.pager(styles=not out.no_color):
+            yield out
+    else:
+        yield out
+
+
+def margin_note(reason: str) -> str:
+    """What "(it may be …)" in the reason of a fold means; "" if the reason does not say it."""
+    if "(it may be " not in reason:
+        return ""
+    return '"it may be" is the estimate plus its largest known error: a request must fit even then'
 
 
 def without_secrets(value: Any) -> Any:

@@ -30,23 +30,30 @@ def add_transcript(target: Ledger, name: str, transcript: Transcript, settings: 
     if any(info.name == name for info in target.sessions()):
         new = _append_new(target, name, messages, compacted)
     else:
-        target.load(_export_lines(name, transcript, settings, compacted))
+        target.load(_export_lines(name, transcript, settings))
         new = len(messages)
     figures = {"messages": len(messages), "new": new, "compacted": compacted}
     return {"session": name, "format": transcript.format, **figures}
 
 
-def _export_lines(name: str, transcript: Transcript, settings: Settings, compacted: int) -> list[str]:
+def _export_lines(name: str, transcript: Transcript, settings: Settings) -> list[str]:
     """A new session as the lines of an export. A compaction by the agent becomes a fold."""
     with Ledger(ledger.open(":memory:")) as temporary:
         model = settings.model(transcript.model)
         session = temporary.session(name, model=model, policy=settings.policy, tools=transcript.tools)
-        first = len(context_segments(transcript)[0])
-        seen, lost = transcript.messages[:first], transcript.messages[first:compacted]
-        session.record.append(tie_replies(seen, session.state.identity().extension))
-        session.record.append(tie_replies(lost, UNKNOWN_VIEW))
-        _append_context(session, transcript.messages, max(first, compacted), compacted)
+        fill_session(session, transcript)
         return list(temporary.export())
+
+
+def fill_session(session: Session, transcript: Transcript) -> None:
+    """Add all messages of a transcript to a new session, so that a message has the same number as in the file."""
+    segments = context_segments(transcript)
+    first, compacted = len(segments[0]), len(transcript.messages) - len(segments[-1])
+    seen, lost = transcript.messages[:first], transcript.messages[first:compacted]
+    session.record.append(tie_replies(seen, session.state.identity().extension))
+    session.record.append(tie_replies(lost, UNKNOWN_VIEW))
+    _append_context(session, transcript.messages, max(first, compacted), compacted)
+    session.refresh()
 
 
 def _compaction(messages: Sequence[Message], cut: int) -> Fold:
