@@ -181,22 +181,25 @@ def find_in_manifests(searched: SearchedText) -> Iterator[Hit]:
                 yield Hit(*value.span(1), "secret")
 
 
+_COLUMN_WORDS = frozenset(map(mark_word, ("pass", "pwd", "secret", "token", "apikey", "api_key", "api-key", "api key")))
 _COLUMN = re.compile(
-    r"(?:(?<=[,;\t|│\n])|^)[ \t\"]{0,40}+(?:[a-z]{1,20}[_ -])?"
-    r"(?:password|passwd|pwd|pass|secret|api[_ -]?key|token|passphrase|passwort)"
-    r"[ \t\"]{0,40}(?:[,;\t|│]|\r?\n)",
-    re.IGNORECASE,
+    r"(?:password|passwd|pwd|pass|secret|api[_ -]?key|token|passphrase|passwort)[ \t\"]{0,40}(?:[,;\t|│]|\r?\n)"
 )
+_COLUMN_START = re.compile(r"(?:^|[,;\t|│\n])(?P<name>[ \t\"]{0,40}+(?:[a-z]{1,20}[_ -])?)$")
+"""What stands before the name of a secret in a heading."""
 _RULE = re.compile(r"[\s|│┼├┤─=:+-]+")
 _CELL = re.compile(r"[,;\t|│]")
 
 
 def find_in_tables(searched: SearchedText) -> Iterator[Hit]:
     """Secrets in a column of a table (CSV or Markdown) whose heading is the name of a secret."""
-    text = searched.text
+    text, lower = searched.text, searched.lower
+    if "\n" not in text or _COLUMN_WORDS.isdisjoint(searched.marks):
+        return
     until = 0
-    for found in _COLUMN.finditer(text) if "\n" in text else ():
-        if found.start() < until:
+    for found in _COLUMN.finditer(lower):
+        before = _COLUMN_START.search(lower, max(0, found.start() - 64), found.start())
+        if before is None or before.start("name") < until:
             continue
         start = text.rfind("\n", 0, found.end() - 1) + 1
         end = text.find("\n", start)
@@ -205,7 +208,7 @@ def find_in_tables(searched: SearchedText) -> Iterator[Hit]:
         if end < 0 or mark is None or len(heading) > 2_000:
             continue
         column, width = text[start : found.end() - 1].count(mark[0]), heading.count(mark[0])
-        if text[found.start() : found.end()].strip(' \t"\r\n')[:1] == mark[0]:
+        if text[before.start("name") : found.end()].strip(' \t"\r\n')[:1] == mark[0]:
             continue
         at = end + 1
         while 0 < at < len(text):
