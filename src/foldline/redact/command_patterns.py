@@ -28,7 +28,7 @@ COMMANDS = (
     row(
         "password",
         "auth|login|digest",
-        r"(?<![\w-])(?:auth|login|digest)[ \t]+[\w.-]{1,40}:(?P<v>[^\s\"'`|;<>:]{5,100})",
+        r"(?:auth(?<![\w-]auth)|login(?<![\w-]login)|digest(?<![\w-]digest))[ \t]+[\w.-]{1,40}:(?P<v>[^\s\"'`|;<>:]{5,100})",
         "strong",
     ),
     row(
@@ -53,8 +53,9 @@ COMMANDS = (
     row(
         "password",
         "user",
-        r"\buser(?:name)?[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t,]+pass(?:word)?[ \t]+[\"']?(?P<v>[^\s\"']{4,100})",
+        r"user(?<!\wuser)(?:name)?[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t,]+pass(?:word)?[ \t]+[\"']?(?P<v>[^\s\"']{4,100})",
         "typed",
+        words="pass",
     ),
     command("x11vnc", r"-passwd[ \t]+"),
     row("password", "-setcookie", r"-setcookie[ \t]+(?P<v>\S{8,100})"),

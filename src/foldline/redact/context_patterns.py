@@ -220,14 +220,14 @@ OUTPUTS = (
     row(
         "secret",
         "ode",
-        r"(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[^\n]{0,60}\n+(?P<v>(?:(?=[^\n]{0,60}\d)[ \t>*•-]{0,8}(?:\d{1,2}[.)][ \t]+)?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{3,10}){0,4}[ \t]{0,8}(?:\n|$)){1,20})",
-        words="recovery|backup|scratch|emergency|time",
+        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[^\n]{0,60}\n+(?P<v>(?:(?=[^\n]{0,60}\d)[ \t>*•-]{0,8}(?:\d{1,2}[.)][ \t]+)?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{3,10}){0,4}[ \t]{0,8}(?:\n|$)){1,20})",
+        words="recovery|backup|scratch|emergency|one-time",
     ),
     row(
         "secret",
         "ode",
-        r"(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t]{0,4}[\"']?[:=][ \t]*\[?(?P<v>[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?(?:[ ,]{1,3}[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?){0,20})",
-        words="recovery|backup|scratch|emergency|time",
+        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t]{0,4}[\"']?[:=][ \t]*\[?(?P<v>[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?(?:[ ,]{1,3}[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?){0,20})",
+        words="recovery|backup|scratch|emergency|one-time",
     ),
     row(
         "pin",
@@ -254,14 +254,14 @@ OUTPUTS = (
     row(
         "credential",
         " with | as | using ",
-        r"\b(?:log ?in|sign in|connect|ssh)[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[ \t]{0,2}[:/][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
+        r"(?:log(?<!\wlog) ?in|sign in(?<!\wsign in)|connect(?<!\wconnect)|ssh(?<!\wssh))[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[ \t]{0,2}[:/][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
         "typed",
         words="log|sign|connect|ssh",
     ),
     row(
         "credential",
         "admin|root|user",
-        r"\b(?:admin|root|administrator|user(?:name)?)[ \t]{1,2}(?:/|with)[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
+        r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}(?:/|with)[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
         "typed",
     ),
     row(
@@ -291,7 +291,7 @@ OUTPUTS = (
     row(
         "session",
         "ession-",
-        r"(?i:session-(?:id|token))\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?(?P<v>[\w+/=.-]{16,400})",
+        r"[Ss](?i:ession-(?:id|token))\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?(?P<v>[\w+/=.-]{16,400})",
         "random",
     ),
     row("secret", "private-", r"/private-(?P<v>[0-9a-f]{32})\b"),
@@ -310,7 +310,12 @@ OUTPUTS = (
     row("asana token", "1/|2/", r"[12]/(?<![\w/][12]/)(?P<v>\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32})(?!\w)"),
     row(
         "api key",
-        "_live|_prod|_secret|_sec|_sk|_pat|_token|_api|_key|_tok|-live|-prod|-secret|-sk-|-pat-|-token|-api|-key|_test",
+        "|".join(
+            f"{before}{word}{behind}"
+            for word in ("live", "prod", "test", "secret", "sec", "sk", "pat", "token", "api", "key", "tok")
+            for before in "_-"
+            for behind in "_-"
+        ),
         r"(?<![\w-])(?!pk)[a-z][a-z0-9]{1,14}[_-](?:(?:live|prod|test|secret|sec|sk|pat|token|api|key|tok)[_-]){1,2}(?P<v>[A-Za-z0-9]{20,200})(?![\w-])",
         "dense",
     ),

@@ -21,7 +21,7 @@ from foldline.redact.value_shape import (
     looks_strong,
     looks_typed,
 )
-from foldline.redact.word_index import mark_word
+from foldline.redact.word_index import mark_words
 
 _DISCORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
 _DISCORD_HEAD = re.compile(r"(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27})$")
@@ -51,7 +51,7 @@ _COOKIE_NAME = re.compile(
 _COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
 
 _ROWS = RulesByMark((mark, number) for number, row in enumerate(CONTEXT_PATTERNS) for mark in row.marks)
-_NEEDED_WORDS = [frozenset(map(mark_word, row.words)) for row in CONTEXT_PATTERNS]
+_NEEDED_WORDS = [[frozenset(mark_words(word)) for word in row.words] for row in CONTEXT_PATTERNS]
 
 
 def find_in_context(searched: SearchedText) -> Iterator[Hit]:
@@ -79,7 +79,7 @@ def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]
         marks_of.setdefault(number, []).append(mark)
     for number, marks in marks_of.items():
         needed = _NEEDED_WORDS[number]
-        if not needed or not needed.isdisjoint(searched.marks):
+        if not needed or any(words <= searched.marks for words in needed):
             yield CONTEXT_PATTERNS[number], marks
 
 
@@ -181,7 +181,8 @@ def find_in_manifests(searched: SearchedText) -> Iterator[Hit]:
                 yield Hit(*value.span(1), "secret")
 
 
-_COLUMN_WORDS = frozenset(map(mark_word, ("pass", "pwd", "secret", "token", "apikey", "api_key", "api-key", "api key")))
+_COLUMN_WORDS = frozenset((b"pass", b"pwd", b"secret", b"token", b"apikey", b"api "))
+"""Words of names of secrets (see `mark_words`), one of which every heading contains."""
 _COLUMN = re.compile(
     r"(?:password|passwd|pwd|pass|secret|api[_ -]?key|token|passphrase|passwort)[ \t\"]{0,40}(?:[,;\t|│]|\r?\n)"
 )

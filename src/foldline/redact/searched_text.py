@@ -14,7 +14,7 @@ from foldline.redact.patterns import (
     WHOLE_SECRET_NAMES,
     WORD_KEYS,
 )
-from foldline.redact.word_index import WordIndex, mark_word, prefix_words, words_of
+from foldline.redact.word_index import WordIndex, mark_words, prefix_words, words_of
 
 NAMES = (*SECRET_NAMES, *WHOLE_SECRET_NAMES, *MAYBE_SECRET_NAMES, *WHOLE_MAYBE_NAMES)
 """All names of secrets."""
@@ -27,7 +27,7 @@ _MARKS = (
 )
 _INDEX = WordIndex(
     {
-        *(word for mark in _MARKS if (word := mark_word(mark))),
+        *(word for mark in _MARKS for word in mark_words(mark)),
         *(word for shape in WORD_KEYS for prefix in shape.prefixes for word in prefix_words(prefix)),
     }
 )
@@ -75,21 +75,22 @@ class RulesByMark(Generic[Rule]):
 
     def __init__(self, rules: Iterable[tuple[str, Rule]], *, starts_word: bool = False) -> None:
         """Each rule is given with a mark, and may be given several times. Key prefixes start a word."""
-        self._by_word: dict[bytes, list[tuple[str, Rule]]] = {}
+        self._by_word: dict[bytes, list[tuple[frozenset[bytes], tuple[str, Rule]]]] = {}
+        """By the longest word of a mark: all its words, the mark, the rule."""
         self._by_sign: list[tuple[str, str, Rule]] = []
         """For marks without a word, such as `://`: the rarest sign in the mark, the mark, the rule."""
         for mark, rule in rules:
-            words = prefix_words(mark) if starts_word else (mark_word(mark),)
-            for word in words:
-                self._by_word.setdefault(word, []).append((mark, rule))
-        for mark, rule in self._by_word.pop(b"", ()):
-            sign = next((sign for sign in _RARE_SIGNS if sign in mark), mark)
-            self._by_sign.append((sign, mark, rule))
+            choices = [(word,) for word in prefix_words(mark)] if starts_word else [mark_words(mark)]
+            for words in choices:
+                if words:
+                    self._by_word.setdefault(words[0], []).append((frozenset(words), (mark, rule)))
+                else:
+                    self._by_sign.append((next((sign for sign in _RARE_SIGNS if sign in mark), mark), mark, rule))
 
     def possible(self, searched: SearchedText) -> list[tuple[str, Rule]]:
         """The marks that the text can contain, with their rules."""
         text = searched.text
         found = [(mark, rule) for sign, mark, rule in self._by_sign if sign in text and mark in text]
-        for word in searched.marks:
-            found += self._by_word.get(word, ())
+        for word in searched.marks & self._by_word.keys():
+            found += [pair for words, pair in self._by_word[word] if words <= searched.marks]
         return found

@@ -33,17 +33,18 @@ def words_of(lower: str) -> set[bytes]:
     return words if lower.isascii() else words.union(text.translate(_ASCII_LETTERS).split())
 
 
-def mark_word(mark: str) -> bytes:
-    """The longest word in a mark, with a blank on each side on which the mark shows that the word ends.
+def mark_words(mark: str) -> tuple[bytes, ...]:
+    """The words in a mark, the longest first, with a blank on each side on which the mark shows that the word ends.
 
-    A text with the mark has a word that contains it, if a blank is added on both sides of every word. b"" if the mark
-    has no word, or just one letter that may be a part of a longer word.
+    A text with the mark has words that contain them, if a blank is added on both sides of every word. A letter that may
+    be a part of a longer word is left out.
 
-    >>> mark_word("mysql "), mark_word("earer"), mark_word("://")
-    (b'mysql ', b'earer', b'')
+    >>> mark_words("net user"), mark_words("earer "), mark_words("://")
+    ((b' user', b'net '), (b'earer ',), ())
     """
-    word = max(_RUN.findall(mark.lower().encode().translate(_SMALL_LETTERS)), key=len, default=b"")
-    return word if len(word.strip()) > 1 or (word.startswith(b" ") and word.endswith(b" ")) else b""
+    runs = _RUN.findall(mark.lower().encode().translate(_SMALL_LETTERS).replace(b" ", b"  "))
+    words = [word for word in runs if len(word.strip()) > 1 or (word.startswith(b" ") and word.endswith(b" "))]
+    return tuple(sorted(words, key=len, reverse=True))
 
 
 def prefix_words(prefix: str) -> tuple[bytes, ...]:
@@ -51,7 +52,7 @@ def prefix_words(prefix: str) -> tuple[bytes, ...]:
 
     There are several, because the letter of an escape such as `\n` may stand before the mark.
     """
-    word = max(_RUN.findall(prefix.lower().encode().translate(_SMALL_LETTERS)), key=len)
+    word = max(_RUN.findall(prefix.lower().encode().translate(_SMALL_LETTERS).replace(b" ", b"  ")), key=len)
     if word.startswith(b" "):
         return (word,)
     return tuple(b" " + letter + word for letter in (b"", b"n", b"r", b"t"))
