@@ -13,14 +13,19 @@ from typing import Any, NamedTuple
 
 KINDS = (
     *("measured", "assumed", "warned", "planned", "started", "committed", "skipped", "failed"),
-    *("pruned", "recalled", "repaired", "interrupted"),
+    *("pruned", "recalled", "repaired", "interrupted", "truncated"),
 )
 """All kinds of events."""
 
 TRACE = "opentelemetry.trace"
 """The name of OpenTelemetry's module. If the program has imported it, events are added to the current span."""
 LOG = logging.getLogger("foldline")
-_LEVELS = {"measured": logging.DEBUG, "assumed": logging.WARNING, "failed": logging.WARNING}
+_LEVELS = {
+    "measured": logging.DEBUG,
+    "assumed": logging.WARNING,
+    "failed": logging.WARNING,
+    "truncated": logging.WARNING,
+}
 
 
 class Event(NamedTuple):

@@ -40,6 +40,8 @@ EXITS = {
 @click.option("--single-user", is_flag=True, help="Treat all credentials as those of one person.")
 @click.option("--holdout", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
               help="Only observe this share of the new sessions, to measure the saving.")  # fmt: skip
+@click.option("--refuse-partial", is_flag=True,
+              help="Refuse requests that carry only what is new, so that clients send everything.")  # fmt: skip
 @click.option(
     "--max-bytes", type=click.IntRange(min=1), metavar="BYTES", help="Refuse larger request bodies. [default: 64 MiB]"
 )
@@ -111,6 +113,7 @@ def proxy_settings(settings: Settings, location: LedgerLocation, **given: Any) -
         limits=UpstreamLimits(silence_s=given["silence"]) if given["silence"] else UpstreamLimits(),
         single_user=given["single_user"],
         holdout_ratio=given["holdout"],
+        refuses_partial=given["refuse_partial"],
     )
 
 

@@ -8,9 +8,9 @@ client's connection is broken off too, so that the client does not take half a r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import aiohttp
 from yarl import URL
@@ -20,7 +20,8 @@ from foldline.proxy.api_calls import api_call
 from foldline.proxy.client_body import BodyTooLarge, ClientGone, Receive, Send, body_pieces, read_body
 from foldline.proxy.error_answers import TOO_LARGE, ErrorAnswer
 from foldline.proxy.forwarded_headers import header, to_client, to_upstream
-from foldline.proxy.interception import ClientRequest, Interceptor, OutgoingRequest, ReceivedResponse
+from foldline.proxy.interception import ClientRequest, Interceptor, OutgoingRequest, OwnAnswer, ReceivedResponse
+from foldline.proxy.overflow_signals import stream_overflow
 from foldline.proxy.upstream_client import UpstreamClient, UpstreamFailed
 from foldline.proxy.upstreams import Upstreams, target
 
@@ -28,6 +29,8 @@ Scope: TypeAlias = MutableMapping[str, Any]
 
 ERROR_BYTES = 1 << 20
 """The largest error body that is read before it is passed on."""
+HOLD_S = 10.0
+"""Seconds for which the beginning of a response to a large request is held back."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
 
 
@@ -136,7 +139,10 @@ class _Exchange:
         """Send a request that foldline reads, a second time if the interceptor knows a remedy for a refusal."""
         interceptor = self.parent.interceptor
         outgoing = await interceptor.prepare(request)
-        kept = ReceivedResponse(status=0, headers=())
+        if outgoing.answer is not None:
+            await self._send_own(outgoing.answer, outgoing.notes)
+            return
+        kept, begun = ReceivedResponse(status=0, headers=()), _Beginning()
         try:
             response = await self._post(url, outgoing)
             if response.status >= 400:
@@ -147,10 +153,18 @@ class _Exchange:
                     await self._answer(kept, outgoing.notes)
                     return
                 outgoing, response = again, await self._post(url, again)
+            elif outgoing.is_large:
+                begun = await _beginning(response)
+                again = await interceptor.retry(request, outgoing, begun.refusal) if begun.refusal else None
+                if again is not None:
+                    response.close()
+                    outgoing, response, begun = again, await self._post(url, again), _Beginning()
             kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
             try:
                 async with response:
-                    await self._relay(response, kept, outgoing.notes, lambda: self._record(request, outgoing, kept))
+                    await self._relay(
+                        response, kept, outgoing.notes, lambda: self._record(request, outgoing, kept), begun.chunks
+                    )
             except BaseException:
                 response.close()
                 raise
@@ -165,6 +179,13 @@ class _Exchange:
             headers = _with_betas(headers, outgoing.betas)
         return await self.parent.client.send("POST", url, headers, outgoing.body)
 
+    async def _send_own(self, answer: OwnAnswer, notes: tuple[tuple[str, str], ...]) -> None:
+        """Send a response of foldline's own."""
+        kind, length = answer.content_type.encode(), str(len(answer.body)).encode()
+        headers = to_client([(b"content-type", kind), (b"content-length", length)], notes)
+        await self.send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": answer.body})
+
     async def _answer(self, response: ReceivedResponse, notes: tuple[tuple[str, str], ...]) -> None:
         """Send a response that is complete."""
         headers = to_client(response.headers, notes)
@@ -177,14 +198,19 @@ class _Exchange:
         kept: ReceivedResponse | None,
         notes: tuple[tuple[str, str], ...],
         ended: Callable[[], None] = lambda: None,
+        begun: Sequence[bytes] = (),
     ) -> None:
-        """Send a response chunk by chunk. `ended` is called before its end is sent.
+        """Send a response chunk by chunk. `ended` is called before its end is sent. `begun` was already read.
 
         A response that breaks off is left incomplete; the server then closes the connection.
         """
         headers = to_client(response.raw_headers, notes)
         await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
         try:
+            for chunk in begun:
+                await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if kept is not None:
+                    kept.keep(chunk, self.parent.max_bytes)
             async for chunk in response.content.iter_any():
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
                 if kept is not None:
@@ -201,6 +227,35 @@ class _Exchange:
         if not self.has_recorded:
             self.has_recorded = True
             self.parent.interceptor.record(request, outgoing, kept)
+
+
+class _Beginning(NamedTuple):
+    """The beginning of a response that is not passed on yet."""
+
+    chunks: Sequence[bytes] = ()
+    refusal: ReceivedResponse | None = None
+    """The refusal that the response contains, if it says that the request does not fit the window."""
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> _Beginning:
+    """Read a response until its first event that tells whether the request fitted the window."""
+    chunks: list[bytes] = []
+    if header(response.raw_headers, b"content-encoding"):
+        return _Beginning()
+    with suppress(TimeoutError, *_BROKEN):  # an error comes again when the rest is read
+        async with asyncio.timeout(HOLD_S):
+            while sum(map(len, chunks)) < ERROR_BYTES:
+                chunk = await response.content.readany()
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                error = stream_overflow(b"".join(chunks))
+                if error:
+                    refusal = ReceivedResponse(status=400, headers=(), chunks=[error], is_complete=True)
+                    return _Beginning(chunks, refusal)
+                if error is not None:
+                    break
+    return _Beginning(chunks)
 
 
 async def _whole(response: aiohttp.ClientResponse) -> ReceivedResponse:

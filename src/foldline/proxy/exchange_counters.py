@@ -20,6 +20,8 @@ class ExchangeTotals:
     retried: int = 0
     """Requests that were sent again after the provider refused them as too large."""
     faults: int = 0
+    truncated: int = 0
+    """Requests of which the provider read far fewer tokens than were sent."""
     prompt_tokens: int = 0
     """Prompt tokens that the provider reported."""
     cache_read_tokens: int = 0
@@ -47,6 +49,11 @@ class ExchangeCounters:
         with self._lock:
             for name, count in counts.items():
                 self._sums[name] += count
+
+    def set(self, **counts: int) -> None:
+        """Set some of the totals."""
+        with self._lock:
+            self._sums.update(counts)
 
     def add_receipt(self, receipt: Receipt) -> None:
         """Add the figures of one receipt."""

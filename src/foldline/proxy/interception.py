@@ -21,6 +21,15 @@ class ClientRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAnswer:
+    """A complete response that foldline writes itself."""
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingRequest:
     """What is sent to the provider."""
 
@@ -31,6 +40,10 @@ class OutgoingRequest:
     """Values that the header `anthropic-beta` needs in addition to the client's."""
     notes: tuple[tuple[str, str], ...] = ()
     """Foldline's own headers for the response."""
+    answer: OwnAnswer | None = None
+    """A response of foldline's own. Nothing is sent to the provider then."""
+    is_large: bool = False
+    """Whether the request may be too large for the window, so that the beginning of the response is read first."""
     ticket: Any = None
     """What the interceptor needs to record the response; None if nothing is recorded."""
 

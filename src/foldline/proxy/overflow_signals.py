@@ -39,6 +39,8 @@ _EXCLUDED = re.compile(r"rate limit|too many requests|\A(?:throttling error|serv
 _STATUSES = frozenset({400, 413, 422, 500})
 """Statuses of overflows. 500 is that of older llama.cpp servers; it counts only with their own error type."""
 MAX_TEXT = 20_000
+_BEGINNINGS = frozenset({"response.created", "response.in_progress", "response.queued", "message_start", "ping"})
+"""Events with which a stream begins before its outcome is known."""
 
 
 def is_overflow(status: int, body: bytes) -> bool:
@@ -61,6 +63,60 @@ def is_overflow(status: int, body: bytes) -> bool:
         return not error or "request_too_large" in kinds
     text = str(error.get("message") or "") if error else body[:MAX_TEXT].decode("utf-8", "replace")
     return bool(_TEXTS.search(text[:MAX_TEXT])) and not _EXCLUDED.search(text[:MAX_TEXT])
+
+
+def stream_overflow(data: bytes) -> bytes | None:
+    r"""The error with which a response with status 200 says that the request does not fit the window.
+
+    `data` is the beginning of the response. Returns b"" if it is an ordinary response, the error as a JSON body if the
+    request did not fit, and None if more has to be read.
+
+    >>> stream_overflow(b'data: {"type":"response.created"}\\n\\n') is None
+    True
+    >>> stream_overflow(b'data: {"type":"response.output_text.delta"}\\n\\n')
+    b''
+    """
+    if data[:1] in (b"{", b"["):
+        return _body_overflow(data)
+    end = max(data.rfind(b"\n\n"), data.rfind(b"\r\n\r\n"))
+    if end < 0:
+        return None
+    for line in data[:end].splitlines():
+        if not line.startswith(b"data:"):
+            continue
+        try:
+            event = json.loads(line[5:])
+        except (ValueError, RecursionError):
+            return b""
+        kind = event.get("type") if isinstance(event, dict) else None
+        if kind in _BEGINNINGS:
+            continue
+        error = _event_error(event) if isinstance(event, dict) else None
+        body = json.dumps({"error": error}).encode() if error else b""
+        return body if body and is_overflow(400, body) else b""
+    return None
+
+
+def _body_overflow(data: bytes) -> bytes | None:
+    """The same for a response that is not a stream: some servers answer with an error and status 200."""
+    if b'"error"' not in data[:40]:
+        return b""
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return data if error_of(data) and is_overflow(400, data) else b""
+
+
+def _event_error(event: dict[str, Any]) -> dict[str, Any] | None:
+    """The error that an event of a stream reports."""
+    response = event.get("response")
+    if event.get("type") == "response.failed" and isinstance(response, dict):
+        event = response
+    error = event.get("error")
+    if isinstance(error, dict):
+        return error
+    return event if event.get("type") == "error" else None
 
 
 def error_of(body: bytes) -> dict[str, Any]:

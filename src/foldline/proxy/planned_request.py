@@ -23,6 +23,8 @@ from foldline.view.identity import ViewIdentity
 
 CHARS_PER_TOKEN = 2
 """A request with fewer characters than this many per token of the window is certainly not too large."""
+LARGE_CHARS = 200_000
+"""A request with more characters than this may be too large for a window that is smaller than the configured one."""
 COLD_S = 270.0
 """After a pause of this many seconds the prompt cache may have expired, which makes a fold cheaper."""
 
@@ -75,7 +77,7 @@ class RequestPlanner:
         """The body to send; None for the client's own."""
         located, conversation = ticket.located, ticket.conversation
         if conversation is None:
-            if not self._may_overflow(located, ticket.model):
+            if not self.may_overflow(ticket):
                 return None
             self.create(ticket)
             self.write(ticket)
@@ -197,10 +199,19 @@ class RequestPlanner:
 
     # The size
 
-    def _may_overflow(self, located: Located, model: str) -> bool:
-        """Whether a request may be too large for its window, judged by its length alone."""
-        window = self.settings.policy.window_tokens or model_of(model or self.settings.model).window
-        return len(located.history.scan.text) > window * CHARS_PER_TOKEN
+    def may_overflow(self, ticket: Ticket) -> bool:
+        """Whether a client's request may be too large for its window, judged by its length alone."""
+        return len(ticket.located.history.scan.text) > self._least_chars(ticket)
+
+    def is_large(self, ticket: Ticket, body: bytes | None) -> bool:
+        """Whether the provider may find a request too large, even if the configured window is not its own."""
+        length = len(ticket.located.history.scan.text) if body is None else len(body)
+        return self.settings.mode == "fold" and length > min(LARGE_CHARS, self._least_chars(ticket))
+
+    def _least_chars(self, ticket: Ticket) -> int:
+        """The smallest number of characters with which a request may be too large for its window."""
+        window = self.settings.policy.window_tokens or model_of(ticket.model or self.settings.model).window
+        return window * CHARS_PER_TOKEN
 
     def _is_due(self, ticket: Ticket) -> bool:
         """Whether the session may have to be folded before this request is sent."""

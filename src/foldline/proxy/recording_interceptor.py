@@ -26,14 +26,13 @@ from foldline.proxy.exchange_recorder import ExchangeRecorder
 from foldline.proxy.forwarded_headers import header
 from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
 from foldline.proxy.overflow_signals import is_overflow
+from foldline.proxy.partial_requests import PARTIAL, partial_refusal
 from foldline.proxy.planned_request import RequestPlanner, Ticket
 from foldline.proxy.session_names import client_session_id
 from foldline.redact.redact import redact_error
 
 T = TypeVar("T")
 THREADS = 8
-_PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
-"""Fields of requests that carry only what is new. Such requests are passed on and not recorded."""
 
 
 class _Busy(Exception):
@@ -79,7 +78,9 @@ class RecordingInterceptor:
         call = request.call
         located = self.conversations.locate(group, text, call.format)
         scan = located.history.scan
-        if any(scan.field(key) for key in _PARTIAL):
+        if any(scan.field(key) for key in PARTIAL):
+            if self.settings.refuses_partial and call.kind == "create":
+                return OutgoingRequest(body=request.body, answer=partial_refusal(call.format, scan.field))
             raise NotScannable("it carries only what is new")
         if call.kind == "count":
             body = self.planner.count_body(located) if self.settings.mode == "fold" else None
@@ -110,6 +111,7 @@ class RecordingInterceptor:
             body=request.body if body is None else body,
             is_rewritten=body is not None,
             notes=tuple(notes),
+            is_large=self.planner.is_large(ticket, body),
             ticket=ticket,
         )
 
@@ -164,6 +166,7 @@ class RecordingInterceptor:
             receipt = await self._run(ticket.group, lambda: self._write(ticket, sent, response))
             if receipt is not None:
                 self.counters.add_receipt(receipt)
+                self.counters.set(truncated=self.recorder.truncations)
         except Exception as error:  # noqa: BLE001 (the client has its response)
             self.counters.add(faults=1)
             LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))

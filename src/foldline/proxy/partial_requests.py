@@ -1,0 +1,28 @@
+"""Requests that carry only what is new, because the provider has the rest: they cannot be folded.
+
+They are passed on, or refused in the way in which a provider says that it does not have the rest. A client then sends
+its whole history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from foldline.proxy.interception import OwnAnswer
+
+PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
+"""Fields of requests that carry only what is new."""
+
+
+def partial_refusal(format: str, field: Callable[[str], Any]) -> OwnAnswer:
+    """The refusal of a request that carries only what is new. `field` gives the request's fields."""
+    if format == "anthropic":
+        text = "thread_unsupported_request: this endpoint keeps no threads. Send all messages."
+        error: dict[str, Any] = {"type": "invalid_request_error", "message": text}
+        return OwnAnswer(status=400, body=json.dumps({"type": "error", "error": error}).encode())
+    name = next((key for key in PARTIAL if field(key)), PARTIAL[0])
+    error = {"type": "invalid_request_error", "param": name, "code": "previous_response_not_found"}
+    error["message"] = f"Previous response with id {str(field(name))[:200]!r} not found."
+    return OwnAnswer(status=400, body=json.dumps({"error": error}).encode())
