@@ -14,7 +14,7 @@ import foldline
 from foldline import Policy, Session
 from foldline.testing import SimulatedProvider
 from foldline.testing.provider import ScriptedReply, SimulatedModel, call, fail
-from support.framework_agents import CLAUDE, GEMINI, GPT, MODES, read_file
+from support.framework_agents import CLAUDE, GEMINI, GPT, MODES, close_loop, read_file
 from support.framework_agents.registry import AGENTS, agent_class
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -55,6 +55,7 @@ def make(name: str) -> Iterator[Callable[..., Any]]:
     yield make_agent
     for agent in made:
         agent.close()
+    close_loop()
 
 
 def converse(agent: Any, provider: SimulatedProvider, turns: int, start: int = 0, **reply: Any) -> list[str]:
@@ -207,8 +208,11 @@ def test_two_agents_at_once_do_not_mix(make: Callable[..., Any], provider: Simul
             agent = make(provider, sessions[number])
             for turn in range(6):
                 agent.ask(f"Agent {number} asks {turn}: " + read_file(f"agent_{number}.py"))
+            agent.close()
         except BaseException as error:  # noqa: BLE001 (raised again below)
             failures.append(error)
+        finally:
+            close_loop()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1)]
     for thread in threads:

@@ -58,3 +58,12 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
     if not hasattr(_loops, "loop"):
         _loops.loop = asyncio.new_event_loop()
     return _loops.loop.run_until_complete(work)
+
+
+def close_loop() -> None:
+    """Close the event loop of this thread."""
+    if hasattr(_loops, "loop"):
+        _loops.loop.run_until_complete(_loops.loop.shutdown_asyncgens())
+        _loops.loop.run_until_complete(_loops.loop.shutdown_default_executor())
+        _loops.loop.close()
+        del _loops.loop

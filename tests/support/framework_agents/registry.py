@@ -14,6 +14,9 @@ _AGENTS = {
     "langchain-anthropic": ("langchain_agents", "LangChainAnthropicAgent", ("langchain", "langchain_anthropic")),
     "langchain-openai": ("langchain_agents", "LangChainOpenAiAgent", ("langchain", "langchain_openai")),
     "langchain-responses": ("langchain_agents", "LangChainResponsesAgent", ("langchain", "langchain_openai")),
+    "pydantic-ai-anthropic": ("pydantic_agents", "PydanticAnthropicAgent", ("pydantic_ai",)),
+    "pydantic-ai-openai": ("pydantic_agents", "PydanticOpenAiAgent", ("pydantic_ai",)),
+    "pydantic-ai-responses": ("pydantic_agents", "PydanticResponsesAgent", ("pydantic_ai",)),
 }
 """For each agent: its module, its class, and the packages that it needs."""
 AGENTS = tuple(_AGENTS)
