@@ -156,17 +156,17 @@ class FollowedBranch:
         fork.refresh()
         return fork
 
-    def add(self, items: Sequence[Any], alignment: HistoryMatch, system: Sequence[Message]) -> None:
+    def add(self, items: Sequence[Any], match: HistoryMatch, system: Sequence[Message]) -> None:
         """Add the new messages of a history. A new session gets the system messages first."""
-        pieces = [*alignment.pieces]
+        pieces = [*match.pieces]
         if not self.length:
             leading = [*system, *(piece.system for piece in pieces if piece.system is not None)]
             self.session.add(*leading)
             self._start = len(leading)
             pieces = [piece._replace(place=self._start) for piece in pieces]
-        messages = [message for _, message in alignment.new]
+        messages = [message for _, message in match.new]
         self.session.add(*messages)
-        pieces += [Piece(owner, place) for place, (owner, _) in enumerate(alignment.new, start=self.length + 1)]
+        pieces += [Piece(owner, place) for place, (owner, _) in enumerate(match.new, start=self.length + 1)]
         self.extend(messages)
         self._items, self._pieces, self.confirmed = tuple(items), pieces, self.length
 

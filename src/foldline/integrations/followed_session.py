@@ -84,15 +84,30 @@ class FollowedSession:
             request.branch.is_stale = True
             LOG.warning("foldline failed to record a reply", exc_info=True)
 
+    def follow(self, items: Sequence[Any], *, shorten: bool = False) -> None:
+        """Add what is new in a history, without making a view. Never raises.
+
+        With `shorten`, what the session has in addition is removed from its end.
+        """
+        try:
+            with self._lock:
+                branch, match = self._locate(items)
+                if match.new or (shorten and match.place < branch.length):
+                    branch = self._shortened(branch, match) if match.place < branch.length else branch
+                    branch.add(items, match, ())
+        except Exception:  # noqa: BLE001 (the caller must not notice a fault of foldline)
+            self._branches[-1].is_stale = True
+            LOG.warning("foldline failed to record a history", exc_info=True)
+
     def _prepare(
         self, items: Sequence[Any], system: Sequence[Message], tools: Sequence[Any] | None, model: str
     ) -> PreparedRequest:
-        branch, alignment = self._locate(items)
+        branch, match = self._locate(items)
         try:
-            self._configure(branch, tools, model)
-            if alignment.place < branch.length:
-                branch = self._shortened(branch, alignment)
-            branch.add(items, alignment, system)
+            self._configure(branch, system, tools, model)
+            if match.place < branch.length:
+                branch = self._shortened(branch, match)
+            branch.add(items, match, system)
             view = branch.session.view()
             shown = branch.items_of(view, None if _has_recall(tools) else _plain)
         except BaseException:
@@ -117,12 +132,12 @@ class FollowedSession:
         self._use(best)
         return best, found
 
-    def _shortened(self, branch: FollowedBranch, alignment: HistoryMatch) -> FollowedBranch:
+    def _shortened(self, branch: FollowedBranch, match: HistoryMatch) -> FollowedBranch:
         """The branch without the messages that the history does not have: shortened by an unconfirmed reply, or new."""
-        if alignment.place >= branch.confirmed:
-            branch.truncate(alignment.place)
+        if match.place >= branch.confirmed:
+            branch.truncate(match.place)
             return branch
-        return self._fork(branch, alignment.place)
+        return self._fork(branch, match.place)
 
     def _fork(self, branch: FollowedBranch, place: int) -> FollowedBranch:
         record, names = branch.session.record, {each.name for each in self._branches}
@@ -139,9 +154,15 @@ class FollowedSession:
         if branch is not self._branches[-1]:
             self._branches = [*(each for each in self._branches if each is not branch), branch][-MAX_BRANCHES:]
 
-    def _configure(self, branch: FollowedBranch, tools: Sequence[Any] | None, model: str) -> None:
-        """Tell the session about a changed model or changed tools."""
+    def _configure(
+        self, branch: FollowedBranch, system: Sequence[Message], tools: Sequence[Any] | None, model: str
+    ) -> None:
+        """Tell the session about a changed model, changed tools, and system messages that it does not have."""
         session = branch.session
+        if system and branch.length and not session.timeline.lead:
+            tokens = sum(map(session.size, system))
+            if tokens != session.state.setup.extra:
+                session.use(extra_tokens=tokens)
         name = model if model and not session.model.name else None
         definitions = None if tools is None or list(tools) == branch.tools else tools
         if name is not None or definitions is not None:

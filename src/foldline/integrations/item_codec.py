@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
+from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult, Usage
 from foldline.wire.formats import LossCollector, request_format
 
 _MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "file": "document", "document": "document"}
@@ -62,6 +62,12 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def usage_of(total: int, *, cache_read: int = 0, cache_write: int = 0, output: int = 0) -> Usage:
+    """The usage for figures in which `total` contains what was read from the cache and written to it."""
+    read, written = cache_read or 0, cache_write or 0
+    return Usage(input=max(total - read - written, 0), cache_read=read, cache_write=written, output=output)
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:

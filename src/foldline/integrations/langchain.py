@@ -19,9 +19,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from foldline.integrations.fitted_items import fit_items
 from foldline.integrations.followed_session import FollowedSession, PreparedRequest
-from foldline.integrations.item_codec import ItemCodec, arguments_of, json_of, media_of, result_text
+from foldline.integrations.item_codec import ItemCodec, arguments_of, json_of, media_of, result_text, usage_of
 from foldline.integrations.session_choice import FollowedSessions
-from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Policy
 from foldline.session.open_ledger import Ledger
 from foldline.session.session import Session
@@ -131,9 +131,8 @@ def _meta(item: AIMessage) -> Meta:
     usage = None
     if used is not None:
         details = used.get("input_token_details") or {}
-        read, written = int(details.get("cache_read") or 0), int(details.get("cache_creation") or 0)
-        fresh = max(used["input_tokens"] - read - written, 0)
-        usage = Usage(input=fresh, cache_read=read, cache_write=written, output=used["output_tokens"])
+        read, written = details.get("cache_read") or 0, details.get("cache_creation") or 0
+        usage = usage_of(used["input_tokens"], cache_read=read, cache_write=written, output=used["output_tokens"])
     stop = facts.get("stop_reason") or facts.get("finish_reason") or ""
     return Meta(usage=usage, stop=str(stop), model=str(facts.get("model_name") or ""))
 

@@ -21,9 +21,9 @@ from pydantic_ai.tools import RunContext
 from pydantic_core import to_jsonable_python
 
 from foldline.integrations.followed_session import FollowedSession, PreparedRequest
-from foldline.integrations.item_codec import ItemCodec, arguments_of, result_text
+from foldline.integrations.item_codec import ItemCodec, arguments_of, result_text, usage_of
 from foldline.integrations.session_choice import FollowedSessions
-from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, system
+from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, system
 from foldline.policy import Policy
 from foldline.session.open_ledger import Ledger
 from foldline.session.session import Session
@@ -135,12 +135,9 @@ def _reply_part(part: Any) -> Part:
 
 def _meta(item: ai.ModelResponse) -> Meta:
     used = item.usage
-    usage = None
-    if used.input_tokens:
-        read, written = used.cache_read_tokens, used.cache_write_tokens
-        fresh = max(used.input_tokens - read - written, 0)
-        usage = Usage(input=fresh, cache_read=read, cache_write=written, output=used.output_tokens)
-    return Meta(usage=usage, stop=item.finish_reason or "", model=item.model_name or "")
+    read, written = used.cache_read_tokens, used.cache_write_tokens
+    usage = usage_of(used.input_tokens, cache_read=read, cache_write=written, output=used.output_tokens)
+    return Meta(usage=usage if used.input_tokens else None, stop=item.finish_reason or "", model=item.model_name or "")
 
 
 def write_messages(messages: Sequence[Message], item: ai.ModelMessage | None) -> list[ai.ModelMessage]:

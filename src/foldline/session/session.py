@@ -173,9 +173,10 @@ class Session:
         policy: Policy | str | None = None,
         tools: Sequence[Any] | None = None,
         format: str | None = None,
+        extra_tokens: int | None = None,
     ) -> None:
-        """Change the model, policy, tools or wire format of the session."""
-        self.reload(model=model, policy=policy, tools=tools, format=format)
+        """Change the model, policy, tools, wire format or `extra_tokens` of the session."""
+        self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
 
     # Messages and views
 

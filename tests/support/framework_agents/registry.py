@@ -17,6 +17,9 @@ _AGENTS = {
     "pydantic-ai-anthropic": ("pydantic_agents", "PydanticAnthropicAgent", ("pydantic_ai",)),
     "pydantic-ai-openai": ("pydantic_agents", "PydanticOpenAiAgent", ("pydantic_ai",)),
     "pydantic-ai-responses": ("pydantic_agents", "PydanticResponsesAgent", ("pydantic_ai",)),
+    "openai-agents-responses": ("openai_agents_agents", "OpenAiAgentsAgent", ("agents",)),
+    "openai-agents-chat": ("openai_agents_agents", "OpenAiAgentsChatAgent", ("agents",)),
+    "llama-index": ("llama_index_agents", "LlamaIndexAgent", ("llama_index",)),
 }
 """For each agent: its module, its class, and the packages that it needs."""
 AGENTS = tuple(_AGENTS)
