@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from foldline.redact.context_patterns import CONTEXT_PATTERNS
 from foldline.redact.keys import find_word_keys
-from foldline.redact.patterns import WORD_KEYS, KeyShape
-from foldline.redact.searched_text import NAMES, RulesByMark, SearchedText
+from foldline.redact.patterns import SECRET_NAMES, WORD_KEYS, KeyShape
+from foldline.redact.searched_text import RulesByMark, SearchedText
 
-MARKS = sorted({*NAMES, *(mark for row in CONTEXT_PATTERNS for mark in row.marks)})
+MARKS = sorted({*SECRET_NAMES, *(mark for row in CONTEXT_PATTERNS for mark in row.marks)})
 PREFIXES = [(prefix, shape) for shape in WORD_KEYS for prefix in shape.prefixes]
 AROUND = st.text(st.sampled_from("ab nrtAé密 \n\\_-.:=/0→İ\ud800"), max_size=6)
 

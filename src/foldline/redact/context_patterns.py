@@ -68,7 +68,12 @@ CODE = (
         r"\"(?i:jwt|auth|token|signing)\w{0,12}\"[ \t]*:[ \t]*\{\s{0,20}\"(?i:key|secret|signingkey)\"[ \t]*:[ \t]*\"(?P<v>[^\"\n]{12,200})\"",
         "typed",
     ),
-    row("secret", '"Value"', r"\"Value\"[ \t]*:[ \t]*\"(?P<v>[^\"\n]{4,400})\"(?=[^{}]{0,200}\"SecureString\")"),
+    row(
+        "secret",
+        '"Value"',
+        r"\"Value\"[ \t]*:[ \t]*\"(?P<v>[^\"\n]{4,400})\"(?=[^{}]{0,200}\"SecureString\")",
+        words="securestring",
+    ),
     row("secret", "=", r"=[\"']?(?P<v>[A-Za-z0-9_+-]{32,200}+={0,2})(?=[\s\"',;]|$)", "env"),
     row("key", "igning", r"[Ss]igning_?[Kk]ey\\?[\"']?[ \t]*[:=][ \t]*\\?[\"'](?P<v>[\w+/=-]{20,400})", "random"),
     row(
@@ -128,6 +133,7 @@ CODE = (
         "--body|--value|--data|--secret-string|--secret-value|--string-value|--from-literal",
         r"(?i:secrets?|keyvault|put-parameter|variable)\b[^\n]{0,160}?--(?:body|value|data|secret-string|secret-value|string-value)[ \t=][\"']?(?P<v>[^\s\"']{6,400})",
         "typed",
+        words="secret|keyvault|put-parameter|variable",
     ),
     row(
         "secret",
@@ -163,16 +169,19 @@ CODE = (
         "secret",
         '"value|"Value',
         r"\"[Vv]alue\\?\"[ \t]*:[ \t]*\\?\"(?P<v>[^\"\n\\]{4,400})\\?\"[ \t]*,\s{0,40}\\?\"(?:[Nn]ame|[Kk]ey)\\?\"[ \t]*:[ \t]*\\?\"[\w.-]{0,60}(?i:passw|secret|token|api_?key|_key|passphrase|credential)[\w.-]{0,20}\\?\"",
+        words="passw|secret|token|api|key|passphrase|credential",
     ),
     row(
         "secret",
         "value=",
         r"\bvalue=\"(?P<v>[^\"\n<>]{4,400})\"[ \t]{1,8}(?:name|key|id)=\"[\w.-]{0,60}(?i:passw|secret|token|api_?key|passphrase|credential)[\w.-]{0,20}\"",
+        words="passw|secret|token|api|key|passphrase|credential",
     ),
     row(
         "secret",
         "value:",
         r"\bvalue:[ \t]*[\"']?(?P<v>[^\s\"']{4,400})[\"']?\s{0,40}\n[ \t-]{0,40}(?:name|key):[ \t]*[\"']?[\w.-]{0,60}(?i:passw|secret|token|api_?key|passphrase|credential)[\w.-]{0,20}[\"']?(?:\s|$)",
+        words="passw|secret|token|api|key|passphrase|credential",
     ),
     row(
         "password",
@@ -260,9 +269,10 @@ OUTPUTS = (
     ),
     row(
         "credential",
-        "admin|root|user",
+        " with |\twith|with\t| / |\t/|/\t",
         r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}(?:/|with)[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
         "typed",
+        words="admin|root|user",
     ),
     row(
         "password",

@@ -11,7 +11,7 @@ from foldline.redact.command_patterns import PRINTING_COMMAND, PROMPTS
 from foldline.redact.context_patterns import CONTEXT_PATTERNS
 from foldline.redact.pattern_rows import REGION_CHARS, ContextPattern
 from foldline.redact.patterns import Hit
-from foldline.redact.searched_text import RulesByMark, SearchedText
+from foldline.redact.searched_text import NeededMarks, RulesByMark, SearchedText
 from foldline.redact.value_shape import (
     is_dense,
     is_passphrase,
@@ -21,7 +21,6 @@ from foldline.redact.value_shape import (
     looks_strong,
     looks_typed,
 )
-from foldline.redact.word_index import mark_words
 
 _DISCORD = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}")
 _DISCORD_HEAD = re.compile(r"(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27})$")
@@ -51,7 +50,7 @@ _COOKIE_NAME = re.compile(
 _COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
 
 _ROWS = RulesByMark((mark, number) for number, row in enumerate(CONTEXT_PATTERNS) for mark in row.marks)
-_NEEDED_WORDS = [[frozenset(mark_words(word)) for word in row.words] for row in CONTEXT_PATTERNS]
+_NEEDED_WORDS = [NeededMarks(*row.words) for row in CONTEXT_PATTERNS]
 
 
 def find_in_context(searched: SearchedText) -> Iterator[Hit]:
@@ -78,8 +77,7 @@ def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]
     for mark, number in _ROWS.possible(searched):
         marks_of.setdefault(number, []).append(mark)
     for number, marks in marks_of.items():
-        needed = _NEEDED_WORDS[number]
-        if not needed or any(words <= searched.marks for words in needed):
+        if _NEEDED_WORDS[number].are_possible(searched):
             yield CONTEXT_PATTERNS[number], marks
 
 
@@ -181,8 +179,7 @@ def find_in_manifests(searched: SearchedText) -> Iterator[Hit]:
                 yield Hit(*value.span(1), "secret")
 
 
-_COLUMN_WORDS = frozenset((b"pass", b"pwd", b"secret", b"token", b"apikey", b"api "))
-"""Words of names of secrets (see `mark_words`), one of which every heading contains."""
+_COLUMN_WORDS = NeededMarks("pass", "pwd", "secret", "token", "apikey", "api_key")
 _COLUMN = re.compile(
     r"(?:password|passwd|pwd|pass|secret|api[_ -]?key|token|passphrase|passwort)[ \t\"]{0,40}(?:[,;\t|│]|\r?\n)"
 )
@@ -195,7 +192,7 @@ _CELL = re.compile(r"[,;\t|│]")
 def find_in_tables(searched: SearchedText) -> Iterator[Hit]:
     """Secrets in a column of a table (CSV or Markdown) whose heading is the name of a secret."""
     text, lower = searched.text, searched.lower
-    if "\n" not in text or _COLUMN_WORDS.isdisjoint(searched.marks):
+    if "\n" not in text or not _COLUMN_WORDS.are_possible(searched):
         return
     until = 0
     for found in _COLUMN.finditer(lower):

@@ -9,7 +9,7 @@ from functools import lru_cache
 from foldline.redact import patterns
 from foldline.redact.escapes import MASK
 from foldline.redact.patterns import Hit
-from foldline.redact.searched_text import NAMES, RulesByMark, SearchedText
+from foldline.redact.searched_text import RulesByMark, SearchedText
 from foldline.redact.unassigned_values import UnassignedValues
 from foldline.redact.value_shape import (
     BARE,
@@ -108,7 +108,7 @@ _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
-_NAMES = RulesByMark((name, name) for name in NAMES)
+_NAMES = RulesByMark((name, name) for name in (*_STRONG, *patterns.MAYBE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
 
 
 def find_named_values(searched: SearchedText) -> Iterator[Hit]:

@@ -27,21 +27,26 @@ from foldline.redact.keys import find_other_keys, find_word_keys
 from foldline.redact.named_values import find_named_values
 from foldline.redact.patterns import Hit
 from foldline.redact.private_keys import find_private_keys
-from foldline.redact.searched_text import SearchedText
+from foldline.redact.searched_text import RulesByMark, SearchedText
 
 Finder = Callable[[SearchedText], Iterator[Hit]]
 _KEY_FINDERS: Final[tuple[Finder, ...]] = (find_word_keys, find_other_keys)
 _FINDERS: Final[tuple[Finder, ...]] = (
     *_KEY_FINDERS,
-    find_private_keys,
     find_in_context,
     find_in_urls,
-    find_cookies,
-    find_in_inserts,
-    find_in_manifests,
     find_in_tables,
     find_named_values,
 )
+_MARKED_FINDERS: Final = RulesByMark[Finder](
+    (
+        *((mark, find_private_keys) for mark in ("PRIVATE KEY", "Private-", "OpenVPN Static")),
+        ("ookie", find_cookies),
+        ("insert into", find_in_inserts),
+        ("kind: Secret", find_in_manifests),
+    )
+)
+"""What is searched for only in texts with these marks."""
 _PASSES = 8
 """Maximum number of passes over a text. Fewer passes are needed: later passes find only values next to a redacted
 value.
@@ -87,12 +92,12 @@ def _find_secrets(text: str) -> list[Hit]:
     hits: Iterable[Hit]
     if has_unseen(text):
         visible = VisibleText(text)
-        hits = set(_visible_hits(visible, _FINDERS))
+        hits = set(_visible_hits(visible))
         if visible.has_codes:  # with a separator, an escape sequence ends a word
             hits.update(_visible_hits(VisibleText(text, " "), _KEY_FINDERS))
     else:
         searched = SearchedText(text)
-        hits = {hit for find in _FINDERS for hit in find(searched)}
+        hits = {hit for find in _finders(searched) for hit in find(searched)}
     joined: list[Hit] = []
     for hit in sorted(hits):
         if joined and hit.start < joined[-1].end:
@@ -102,13 +107,18 @@ def _find_secrets(text: str) -> list[Hit]:
     return joined
 
 
-def _visible_hits(visible: VisibleText, finders: tuple[Finder, ...]) -> Iterator[Hit]:
+def _finders(searched: SearchedText) -> tuple[Finder, ...]:
+    """The functions that can find secrets in a text."""
+    return (*_FINDERS, *{find for _, find in _MARKED_FINDERS.possible(searched)})
+
+
+def _visible_hits(visible: VisibleText, finders: tuple[Finder, ...] = ()) -> Iterator[Hit]:
     """The secrets in the visible part of a text, at their positions in the original text.
 
     A placeholder at either end of a secret is not part of it.
     """
     searched = SearchedText(visible.text)
-    for find in finders:
+    for find in finders or _finders(searched):
         for start, end, kind in find(searched):
             found = visible.text[start:end]
             if len(found) - found.count(MASK) < _LEAST_CHARS:

@@ -5,32 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from foldline.redact.context_patterns import CONTEXT_PATTERNS
-from foldline.redact.patterns import (
-    MAYBE_SECRET_NAMES,
-    OTHER_KEYS,
-    SECRET_NAMES,
-    WHOLE_MAYBE_NAMES,
-    WHOLE_SECRET_NAMES,
-    WORD_KEYS,
-)
 from foldline.redact.word_index import WordIndex, mark_words, prefix_words, words_of
 
-NAMES = (*SECRET_NAMES, *WHOLE_SECRET_NAMES, *MAYBE_SECRET_NAMES, *WHOLE_MAYBE_NAMES)
-"""All names of secrets."""
 _RARE_SIGNS = "~%$@+;]}{[>=/:-"
 """Signs, the rarest first."""
-_MARKS = (
-    *NAMES,
-    *(mark for row in CONTEXT_PATTERNS for mark in (*row.marks, *row.words)),
-    *(prefix for shape in OTHER_KEYS for prefix in shape.prefixes),
-)
-_INDEX = WordIndex(
-    {
-        *(word for mark in _MARKS for word in mark_words(mark)),
-        *(word for shape in WORD_KEYS for prefix in shape.prefixes for word in prefix_words(prefix)),
-    }
-)
+_INDEX = WordIndex()
+"""The words of the marks of all rules."""
 Rule = TypeVar("Rule")
 
 
@@ -82,10 +62,12 @@ class RulesByMark(Generic[Rule]):
         for mark, rule in rules:
             choices = [(word,) for word in prefix_words(mark)] if starts_word else [mark_words(mark)]
             for words in choices:
+                _INDEX.add(words)
                 if words:
                     self._by_word.setdefault(words[0], []).append((frozenset(words), (mark, rule)))
                 else:
-                    self._by_sign.append((next((sign for sign in _RARE_SIGNS if sign in mark), mark), mark, rule))
+                    sign = next((sign for sign in _RARE_SIGNS if sign in mark), mark)
+                    self._by_sign.append((sign, mark, rule))
 
     def possible(self, searched: SearchedText) -> list[tuple[str, Rule]]:
         """The marks that the text can contain, with their rules."""
@@ -94,3 +76,15 @@ class RulesByMark(Generic[Rule]):
         for word in searched.marks & self._by_word.keys():
             found += [pair for words, pair in self._by_word[word] if words <= searched.marks]
         return found
+
+
+class NeededMarks:
+    """Marks, in any case, one of which a text must contain."""
+
+    def __init__(self, *marks: str) -> None:
+        self._choices = [frozenset(mark_words(mark)) for mark in marks]
+        _INDEX.add(word for words in self._choices for word in words)
+
+    def are_possible(self, searched: SearchedText) -> bool:
+        """Whether the text can contain one of the marks, or there are none."""
+        return not self._choices or any(words <= searched.marks for words in self._choices)

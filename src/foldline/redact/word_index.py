@@ -61,16 +61,21 @@ def prefix_words(prefix: str) -> tuple[bytes, ...]:
 class WordIndex:
     """The words of marks, and which of them other words contain."""
 
-    def __init__(self, marks: Iterable[bytes]) -> None:
+    def __init__(self) -> None:
         self._whole, self._starts, self._ends, self._inner = set[bytes](), set[bytes](), set[bytes](), set[bytes]()
+        self._start_sizes, self._end_sizes = list[int](), list[int]()
+        self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
+        """The words that contain no mark, and the marks in other known words."""
+
+    def add(self, marks: Iterable[bytes]) -> None:
+        """Add the words of marks, as `mark_words` returns them."""
         for mark in marks:
             starts, ends = mark.startswith(b" "), mark.endswith(b" ")
             kind = self._whole if starts and ends else self._starts if starts else self._ends if ends else self._inner
             kind.add(mark)
         self._start_sizes = sorted({len(mark) for mark in self._starts})
         self._end_sizes = sorted({len(mark) for mark in self._ends})
-        self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
-        """The words that contain no mark, and the marks in other known words."""
+        self._memory = (set(), {})
 
     def marks_in(self, words: set[bytes]) -> frozenset[bytes]:
         """The marks that the words contain."""
