@@ -30,6 +30,8 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.option("--mode", type=click.Choice(["fold", "observe", "off"]), default="fold", show_default=True,
               help="fold: record and fold. observe: record only. off: pass everything on.")  # fmt: skip
 @click.option("--ledger", metavar="FILE|URL", help="Record in this file or postgresql:// address, not the default one.")
+@click.option("--answer-compaction", is_flag=True,
+              help="Answer the compaction of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
 @click.option("--env", multiple=True, metavar="NAME=VALUE",
               help="Set a variable of the client; {url} in it is the proxy's address. Repeatable.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="Print no receipt at the end.")
@@ -100,6 +102,7 @@ def _serve_command(number: int, upstream: Any, given: dict[str, Any]) -> list[st
     command += ["--mode", given["mode"], "--ledger", ledger_location(settings).url]
     for address in upstream:
         command += ["--upstream", address]
+    command += ["--answer-compaction"] * given["answer_compaction"]
     for name in ("policy", "model", "window"):
         command += [f"--{name}", str(given[name])] if given[name] is not None else []
     return command

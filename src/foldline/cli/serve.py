@@ -40,6 +40,8 @@ EXITS = {
 @click.option("--single-user", is_flag=True, help="Treat all credentials as those of one person.")
 @click.option("--holdout", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
               help="Only observe this share of the new sessions, to measure the saving.")  # fmt: skip
+@click.option("--answer-compaction", is_flag=True,
+              help="Answer the compaction of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
 @click.option("--refuse-partial", is_flag=True,
               help="Refuse requests that carry only what is new, so that clients send everything.")  # fmt: skip
 @click.option(
@@ -113,6 +115,7 @@ def proxy_settings(settings: Settings, location: LedgerLocation, **given: Any) -
         limits=UpstreamLimits(silence_s=given["silence"]) if given["silence"] else UpstreamLimits(),
         single_user=given["single_user"],
         holdout_ratio=given["holdout"],
+        answers_compaction=given["answer_compaction"],
         refuses_partial=given["refuse_partial"],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.message import Message, Opaque
+from foldline.message import Message, Opaque, Text
 
 _BEGINNINGS = (
     "This session is being continued from a previous conversation",  # Claude Code
@@ -16,5 +16,5 @@ def is_client_summary(message: Message) -> bool:
     """Whether a message is the summary of a client's own compaction, or the provider's compaction of its history."""
     if any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts):
         return True
-    text = message.text.lstrip()[:200]
-    return message.role == "user" and text.startswith(_BEGINNINGS)
+    texts = (part.text for part in message.parts if isinstance(part, Text))
+    return message.role == "user" and any(text.lstrip()[:200].startswith(_BEGINNINGS) for text in texts)

@@ -39,6 +39,8 @@ class ProxySettings:
     """Seconds that foldline may take before a request is passed on unchanged."""
     single_user: bool = False
     """Whether all credentials belong to one person, so that a renewed credential finds its sessions again."""
+    answers_compaction: bool = False
+    """Whether a client's own compaction is answered from the ledger."""
     refuses_partial: bool = False
     """Whether requests that carry only what is new are refused, so that the client sends its whole history."""
     holdout_ratio: float = 0.0

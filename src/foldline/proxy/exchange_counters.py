@@ -20,6 +20,8 @@ class ExchangeTotals:
     retried: int = 0
     """Requests that were sent again after the provider refused them as too large."""
     faults: int = 0
+    compactions: int = 0
+    """Compactions of clients that were answered from the ledger."""
     truncated: int = 0
     """Requests of which the provider read far fewer tokens than were sent."""
     prompt_tokens: int = 0

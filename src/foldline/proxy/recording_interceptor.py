@@ -13,10 +13,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from foldline.events import LOG
-from foldline.json_text import decode
+from foldline.json_text import decode, encode
 from foldline.ledger.receipts import Receipt
-from foldline.proxy.body_scan import NotScannable
+from foldline.proxy.api_calls import ApiCall
+from foldline.proxy.body_scan import NotScannable, scan_body
 from foldline.proxy.cache_misses import cold_price
+from foldline.proxy.compaction_answers import (
+    SEALED,
+    compaction_answer,
+    compaction_request,
+    with_readable_items,
+    without_last,
+)
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
 from foldline.proxy.conversations import ConversationGroup, Conversations, Located
@@ -30,6 +38,7 @@ from foldline.proxy.partial_requests import PARTIAL, partial_refusal
 from foldline.proxy.planned_request import RequestPlanner, Ticket
 from foldline.proxy.session_names import client_session_id
 from foldline.redact.redact import redact_error
+from foldline.wire.formats import request_format
 
 T = TypeVar("T")
 THREADS = 8
@@ -76,6 +85,9 @@ class RecordingInterceptor:
 
     def _plan(self, request: ClientRequest, group: ConversationGroup, text: str) -> OutgoingRequest:
         call = request.call
+        own_items = SEALED in text
+        if own_items:
+            text = self._readable(text, call.format)
         located = self.conversations.locate(group, text, call.format)
         scan = located.history.scan
         if any(scan.field(key) for key in PARTIAL):
@@ -86,6 +98,10 @@ class RecordingInterceptor:
             body = self.planner.count_body(located) if self.settings.mode == "fold" else None
             return OutgoingRequest(body=body or request.body, is_rewritten=body is not None)
         model = call.model or str(scan.field("model") or "")
+        if self.settings.answers_compaction:
+            answer = self._answer_compaction(group, located, call, model)
+            if answer is not None:
+                return answer
         ticket = Ticket(
             group=group,
             located=located,
@@ -97,7 +113,36 @@ class RecordingInterceptor:
             is_edited=_is_edited(located),
         )
         body = self.planner.plan(ticket) if self.settings.mode == "fold" and call.kind == "create" else None
+        if body is None and own_items:
+            body = encode(text)
         return self._outgoing(request, body, ticket)
+
+    def _readable(self, text: str, name: str) -> str:
+        """A request body in which messages replace the compaction items that this proxy wrote."""
+        format = request_format(name)
+        return with_readable_items(text, scan_body(text, format.list_key), format, self._key)
+
+    def _answer_compaction(
+        self, group: ConversationGroup, located: Located, call: ApiCall, model: str
+    ) -> OutgoingRequest | None:
+        """The answer to a client's request to compact its conversation; None if it asks for something else."""
+        asked = compaction_request(located.history, call.kind)
+        if asked is None:
+            return None
+        history, found = without_last(located.history, asked.asked), located.conversation
+        alignment = found.align(history) if found is not None else located.alignment
+        told = Located(history=history, conversation=found, alignment=alignment)
+        ticket = Ticket(group=group, located=told, conversation=found, model=model, format=call.format)
+        conversation = found or self.planner.create(ticket)
+        self.planner.write(ticket)
+        conversation = ticket.conversation or conversation
+        conversation.session.refresh()
+        answer = compaction_answer(asked, conversation, history, model, self._key)
+        if answer is None:
+            return None
+        self.counters.add(compactions=1)
+        notes = (("session", conversation.session.name.encode("ascii", "replace").decode()), ("answered", "compaction"))
+        return OutgoingRequest(body=b"", answer=answer, notes=notes)
 
     def _outgoing(self, request: ClientRequest, body: bytes | None, ticket: Ticket) -> OutgoingRequest:
         notes: list[tuple[str, str]] = []

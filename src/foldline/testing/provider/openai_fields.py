@@ -29,6 +29,7 @@ _ACCEPTED: dict[str, dict[str, dict[str, Any]]] = {
     },
     "openai_responses": {
         "Message": {"id": "string"},
+        "ResponseCreateParamsNonStreaming": {"client_metadata": "any"},
         "ResponseCustomToolCall": {"status": "string"},
         "ResponseReasoningItem": {"content": {"union": [{"list": {"object": "Content"}}, "null"]}},
     },

@@ -1,0 +1,179 @@
+"""Answers a client's own compaction from the ledger, without the provider, in the form that the client expects.
+
+Claude Code and Codex ask the model for a summary in a last message. Codex may also end its input with a
+`compaction_trigger`, or call /responses/compact; it then expects a `compaction` item, whose content it does not read.
+That item holds the digest and a signature. When the client sends it back, a readable message replaces it, because no
+provider can read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foldline.digest.digest_request import FoldRefused
+from foldline.digest.markup import body_of
+from foldline.json_text import dumps
+from foldline.proxy.body_scan import BodyScan
+from foldline.proxy.conversation import ClientConversation, ClientHistory
+from foldline.proxy.interception import OwnAnswer
+from foldline.proxy.own_replies import item_reply, openai_usage, text_reply
+from foldline.session.digest_writer import WriteOptions
+from foldline.session.session import Session
+from foldline.wire.formats import Format
+
+SEALED = "foldline1."
+"""The beginning of the content of a compaction item that foldline wrote."""
+RESUMED = "Another language model started to solve this problem and produced a summary of its work so far:\n\n"
+"""The beginning of the message that replaces such an item. `is_client_summary` recognises it."""
+_CLAUDE_CODE = ("Your task is to create a detailed summary of", "<summary>")
+_CODEX = ("You are performing a CONTEXT CHECKPOINT COMPACTION",)
+_OWN_WISHES = ("Additional Instructions:",)
+"""A request with such a text has instructions of the user's own, which only a model can follow."""
+_SEARCHED = 20_000
+MAX_TEXT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRequest:
+    """A client's request to compact its conversation."""
+
+    kind: str
+    """`claude-code`, `codex`, `trigger` or `endpoint`."""
+    asked: int
+    """Number of messages at the end of the history that only ask for the compaction."""
+
+
+def compaction_request(history: ClientHistory, kind: str) -> CompactionRequest | None:
+    """The compaction that a request asks for; None if it asks for none. `kind` is the kind of its API call."""
+    if kind == "compact":
+        return CompactionRequest(kind="endpoint", asked=0)
+    if not len(history):
+        return None
+    value: Any = history.scan.values.get(len(history) - 1)
+    if history.format.name == "openai-responses" and _field(value, "type") == "compaction_trigger":
+        return CompactionRequest(kind="trigger", asked=1)
+    text = _last_text(value)[:_SEARCHED]
+    if any(wish in text for wish in _OWN_WISHES) or _field(value, "role") != "user":
+        return None
+    if history.format.name == "anthropic" and all(mark in text for mark in _CLAUDE_CODE):
+        return CompactionRequest(kind="claude-code", asked=1)
+    if history.format.name == "openai-responses" and text.startswith(_CODEX):
+        return CompactionRequest(kind="codex", asked=1)
+    return None
+
+
+def without_last(history: ClientHistory, count: int) -> ClientHistory:
+    """The history without its last messages."""
+    scan, kept = history.scan, len(history) - count
+    values = {index: value for index, value in scan.values.items() if index < kept}
+    shorter = scan._replace(starts=scan.starts[:kept], ends=scan.ends[:kept], values=values)
+    return ClientHistory(shorter, history.format, min(history.lead, kept))
+
+
+def hand_over(session: Session) -> str:
+    """A digest of the whole session; "" if there is nothing to tell."""
+    state = session.state
+    length = len(state.timeline)
+    if length <= state.timeline.lead:
+        return ""
+    planned = replace(state.plan_at(length, "compacted by the client"), pinned=(), carried=(), stubs={})
+    digest = session.writer.write(state, planned, None, WriteOptions(must=True))
+    if digest is None or isinstance(digest, FoldRefused):
+        return ""
+    return body_of(digest.message.text, state.policy.digest_header)
+
+
+def compaction_answer(
+    asked: CompactionRequest, conversation: ClientConversation, history: ClientHistory, model: str, key: bytes
+) -> OwnAnswer | None:
+    """The answer to a compaction request; None if the session has nothing to tell."""
+    text = hand_over(conversation.session)
+    if not text:
+        return None
+    streams, format = bool(history.scan.field("stream")), history.format.name
+    if asked.kind == "claude-code":
+        return text_reply(format, model, f"<summary>\n{text}\n</summary>", streams=streams)
+    if asked.kind == "codex":
+        return text_reply(format, model, text, streams=streams)
+    item = {"type": "compaction", "id": f"cmp_{_mark(text, key)[:24]}", "encrypted_content": seal(text, key)}
+    if asked.kind == "trigger":
+        return item_reply(model, [item], streams=streams)
+    kept = [one for one in map(_value, _elements(history)) if _field(one, "role") == "user"]
+    body = {
+        "id": f"resp_{item['id'][4:]}",
+        "object": "response.compaction",
+        "created_at": int(time.time()),
+        "output": [*kept, item],
+        "usage": openai_usage(),
+    }
+    return OwnAnswer(status=200, body=json.dumps(body).encode())
+
+
+# Items that come back
+
+
+def seal(text: str, key: bytes) -> str:
+    """A digest as the content of a compaction item."""
+    packed = base64.urlsafe_b64encode(zlib.compress(text.encode("utf-8", "replace"))).decode()
+    return f"{SEALED}{packed}.{_mark(text, key)}"
+
+
+def unseal(content: Any, key: bytes) -> str | None:
+    """The digest in a compaction item that this proxy wrote; None for any other content."""
+    if not isinstance(content, str) or not content.startswith(SEALED):
+        return None
+    packed, _, mark = content.removeprefix(SEALED).partition(".")
+    try:
+        text = zlib.decompressobj().decompress(base64.urlsafe_b64decode(packed), MAX_TEXT).decode()
+    except (ValueError, zlib.error):
+        return None
+    return text if hmac.compare_digest(mark, _mark(text, key)) else None
+
+
+def with_readable_items(text: str, scan: BodyScan, format: Format, key: bytes) -> str:
+    """A request body in which messages replace the compaction items that this proxy wrote."""
+    if format.name != "openai-responses":
+        return text
+    pieces, at = [], 0
+    for start, end in zip(scan.starts, scan.ends, strict=True):
+        if SEALED in text[start:end]:
+            value = json.loads(text[start:end])
+            found = unseal(_field(value, "encrypted_content"), key) if _field(value, "type") == "compaction" else None
+            if found is not None:
+                content = [{"type": "input_text", "text": RESUMED + found}]
+                pieces += [text[at:start], dumps({"type": "message", "role": "user", "content": content})]
+                at = end
+    return "".join([*pieces, text[at:]]) if pieces else text
+
+
+def _mark(text: str, key: bytes) -> str:
+    return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
+
+
+def _elements(history: ClientHistory) -> list[str]:
+    return [history.scan.element(index) for index in range(len(history))]
+
+
+def _value(text: str) -> Any:
+    return json.loads(text)
+
+
+def _field(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _last_text(value: Any) -> str:
+    """The last text of a message."""
+    content = _field(value, "content")
+    if isinstance(content, str):
+        return content
+    texts = [_field(block, "text") for block in content] if isinstance(content, list) else []
+    return next((text for text in reversed(texts) if isinstance(text, str)), "")
