@@ -9,6 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from foldline import ledger
 from foldline.cli.doctor import extras
 from foldline.ledger.schema import MIGRATIONS
@@ -38,8 +40,26 @@ def test_a_working_installation_has_no_problems(tmp_path: Path) -> None:
 
 
 def test_extras_are_those_of_the_package() -> None:
-    assert extras()["exact"] == ["splintr-rs"]
+    assert list(extras()["exact"]) == ["splintr-rs"]
     assert "test" not in extras()
+
+
+def test_a_version_that_an_adapter_does_not_support_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = ("langchain<2,>=1.4; extra == 'langchain'", "pydantic-ai-slim<3,>=2.66; extra == 'pydantic-ai'")
+    packages = {"langchain-1.3.0": (), "pydantic_ai_slim-2.70.1rc1": (), "foldline-0.2.0": needs}
+    for package, requirements in packages.items():
+        folder = tmp_path / "packages" / f"{package}.dist-info"
+        folder.mkdir(parents=True)
+        name, _, version = package.partition("-")
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+        (folder / "METADATA").write_text("\n".join([*lines, *(f"Requires-Dist: {each}" for each in requirements)]))
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    found = findings(foldline("doctor", "--json", cwd=tmp_path))
+    row = found["extra langchain"][0]
+    assert row["state"] == "problem"
+    assert row["says"] == "langchain 1.3.0 is not supported, only <2,>=1.4"
+    assert row["fix"] == "pip install 'foldline[langchain]'"
+    assert found["extra pydantic-ai"][0]["state"] == "ok"
 
 
 def test_counter_window_and_prices_follow_the_model(tmp_path: Path) -> None:

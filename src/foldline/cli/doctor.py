@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 import re
@@ -32,6 +33,10 @@ DEFAULT_MODEL = "claude-sonnet-4-5"
 """The model that is checked when none is configured."""
 _EXTRA = re.compile(r"""extra == ['"]([\w-]+)['"]""")
 _NAME = re.compile(r"[\w.-]+")
+_LIMIT = re.compile(r"(>=|<=|<|>)\s*(\d[\w.]*)")
+_RELEASE = re.compile(r"[\d.]*")
+_DIGITS = re.compile(r"\d+")
+_COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt}
 _OTHER_VARIABLES = ("MODELS", "DATA", "PRESET")
 
 
@@ -90,22 +95,54 @@ def _checked(about: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Fin
         yield Finding(about, PROBLEM, error.message, error.hint)
 
 
-def extras() -> dict[str, list[str]]:
-    """The packages of each extra, from foldline's metadata."""
-    found: dict[str, list[str]] = {}
+def extras() -> dict[str, dict[str, str]]:
+    """The packages of each extra with their version ranges, from foldline's metadata."""
+    found: dict[str, dict[str, str]] = {}
     for line in metadata.requires("foldline") or ():
         extra, name = _EXTRA.search(line), _NAME.match(line)
         if extra and name and name[0] != "foldline" and extra[1] not in ("test", "bench", "all"):
-            found.setdefault(extra[1], []).append(name[0])
+            found.setdefault(extra[1], {})[name[0]] = ",".join("".join(limit) for limit in limits_of(line))
     return found
+
+
+def limits_of(requirement: str) -> list[tuple[str, str]]:
+    """The limits in a requirement, each as operator and version.
+
+    >>> limits_of("langchain<2,>=1.4; extra == 'langchain'")
+    [('<', '2'), ('>=', '1.4')]
+    """
+    return _LIMIT.findall(requirement.partition(";")[0])
+
+
+def is_supported(version: str, limits: str) -> bool:
+    """Whether a version is within the limits.
+
+    >>> is_supported("1.3.9", "<2,>=1.4"), is_supported("1.4.7", "<2,>=1.4")
+    (False, True)
+    """
+    installed = _numbers(version)
+    return all(_COMPARE[sign](installed, _numbers(limit)) for sign, limit in limits_of(limits))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version, without zeros at its end and without a suffix such as `rc1`."""
+    release = _RELEASE.match(version)
+    numbers = [int(part) for part in _DIGITS.findall(release[0] if release else "")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def _extras() -> Iterator[Finding]:
     for extra, names in extras().items():
         missing = [name for name in names if _version(name) is None]
+        wrong = [name for name in names if name not in missing and not is_supported(_version(name) or "", names[name])]
         if missing:
             fix = f"pip install 'foldline[{extra}]' to use it"
             yield Finding(f"extra {extra}", NOTE, f"not installed ({', '.join(missing)})", fix)
+        elif wrong:
+            says = ", ".join(f"{name} {_version(name)} is not supported, only {names[name]}" for name in wrong)
+            yield Finding(f"extra {extra}", PROBLEM, says, f"pip install 'foldline[{extra}]'")
         else:
             yield Finding(f"extra {extra}", OK, ", ".join(f"{name} {_version(name)}" for name in names))
 
