@@ -51,7 +51,7 @@ def example_ledger(path: str | Path, files: Iterable[str] = (), *, window: int =
     """A ledger with a long session that was folded several times, and two short ones."""
     opened = foldline.open(path)
     recorded = recording()
-    policy = foldline.Policy.preset("balanced").but(window_tokens=window, reply_tokens=2_000)
+    policy = foldline.Policy.preset("balanced").but(window_tokens=window, reply_tokens=2_000, digest_tokens=1_200)
     session = opened.session("fix-the-parser", model=MODEL, policy=policy, tools=recorded.tools)
     play(session, recorded.messages, pause_at=31)
     session.pin(handle="#1", name="task")

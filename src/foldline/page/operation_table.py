@@ -78,7 +78,7 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
                 array="requests marks",
                 object="saving",
                 integer="usable window hidden",
-                integer_or_null="turns_left",
+                integer_or_null="turns_left requests_left",
             ),
         ),
         Operation(

@@ -204,13 +204,17 @@ class RequestWindow:
                 found["stubs"] += stub[1]
         return found
 
-    def turns_left(self, tokens: int, limit: int) -> int | None:
-        """About how many more turns fit below a limit, from the growth of the newest turns; None if unknown."""
-        starts = [index for index, one in enumerate(self.facts) if one.is_prompt][-_TURNS:]
+    def room_left(self, tokens: int, limit: int) -> tuple[int | None, int | None]:
+        """About how many more turns and how many more requests fit below a limit, by the growth of the newest ones."""
+        turns = [index for index, one in enumerate(self.facts) if one.is_prompt][-_TURNS:]
+        requests = [point.reply for point in self.points][-3 * _TURNS :]
+        return self._count(turns, limit - tokens), self._count(requests, limit - tokens)
+
+    def _count(self, starts: list[int], room: int) -> int | None:
         ends = [*starts[1:], len(self.facts)]
         sizes = [self.prefix[end] - self.prefix[start] for start, end in zip(starts, ends, strict=False)]
         growth = median(sizes) if sizes else 0
-        return max(0, int((limit - tokens) // growth)) if growth else None
+        return max(0, int(room // growth)) if growth else None
 
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Tokens and money that the folds saved: each request against the whole conversation.

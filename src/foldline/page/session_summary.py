@@ -197,11 +197,13 @@ def request_report(reader: SessionReader) -> dict[str, Any]:
     window = RequestWindow(reader)
     rows, view = window.rows(), reader.state().view()
     soft = [mark["tokens"] for mark in _marks(reader.state()) if mark["name"] in ("fold", "clip", "hard")]
+    turns, requests = window.room_left(view.tokens, min(soft))
     return {
         "version": reader.version(),
         "requests": rows,
         "saving": window.saving(rows),
-        "turns_left": window.turns_left(view.tokens, min(soft)),
+        "turns_left": turns,
+        "requests_left": requests,
         "usable": view.usable,
         "window": view.window,
         "marks": _marks(reader.state()),

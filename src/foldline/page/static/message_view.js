@@ -22,7 +22,7 @@ export function rowContent(row) {
   const text = row.tools.length && row.target ? row.target : row.starts;
   return [
     h("span", { class: "m-number" }, `#${row.number}`),
-    h("span", { class: `badge r-${author(row).replace(/ /g, "-")}` }, author(row)),
+    h("span", { class: `badge r-${author(row).replace(/ /g, "-")}` }, author(row), row.folded ? h("span", { class: "hide" }, ", no longer in the request") : null),
     h("span", { class: "m-text" }, label ? h("span", { class: "tool-name" }, label) : null, h("bdi", {}, visible(text || "(empty)"))),
     h("span", { class: "m-flags" },
       row.pin ? h("span", { class: "flag pin", title: `Pinned as ${row.pin}` }, icon("pin"), h("span", { class: "hide" }, "pinned")) : null,

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { attempt } from "./dialogs.js";
 import { h, put, visible, withHandles } from "./dom.js";
 import { percent, plural, tokens } from "./format.js";
-import { author, openMessage, rowContent } from "./message_view.js";
+import { openMessage, rowContent } from "./message_view.js";
 
 const PAGE = 100;
 const BEYOND = 8;
@@ -127,7 +127,6 @@ export function transcriptTab(panel, context) {
     node.classList.toggle("prompt", row.is_prompt);
     const isOpen = open.has(message);
     const button = h("button", { class: "m-row", "aria-expanded": String(isOpen), tabindex: item === focused ? "0" : "-1",
-      "aria-label": `Message ${row.number}, ${author(row)}${row.folded ? ", no longer in the request" : ""}: ${row.starts.slice(0, 80)}`,
       onclick: () => toggle(item) }, rowContent(row));
     put(node, button, isOpen ? openMessage(context, row, schedule) : null);
     if (isOpen) sizes.observe(node);

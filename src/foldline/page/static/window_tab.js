@@ -42,7 +42,7 @@ export function windowTab(panel, context) {
       const found = await get("requests", context.where);
       const saving = found.saving;
       put(figures,
-        found.turns_left !== null ? stat("Until the next fold", `about ${plural(found.turns_left, "turn")}`) : null,
+        roomLeft(found),
         stat("Requests", whole(found.requests.length)),
         stat("Folds in force", whole(report.folds)),
         saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
@@ -61,4 +61,10 @@ export function windowTab(panel, context) {
     update() { draw(); load(); },
     leave() { chart.leave(); },
   };
+}
+
+function roomLeft({ turns_left: turns, requests_left: requests }) {
+  if (turns) return stat("Until the next fold", `about ${plural(turns, "turn")}`);
+  if (requests !== null) return stat("Until the next fold", requests ? `about ${plural(requests, "request")}` : "next request");
+  return null;
 }

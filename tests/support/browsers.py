@@ -1,0 +1,117 @@
+"""A browser, and a page that is served on loopback, for tests of what a user sees."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+import uvicorn
+
+from foldline.page.app import page_app
+from foldline.proxy.service import listen
+from foldline.session import Ledger
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+AXE = Path(__file__).parent.parent / "page" / "axe-core" / "axe.min.js.gz"
+CHROMIUM = os.environ.get("FOLDLINE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an application for the length of a block; the address ends in a slash."""
+    bound = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        bound.close()
+
+
+@contextmanager
+def served_ledger(ledger: Ledger, **given: Any) -> Iterator[str]:
+    """Serve the page over a ledger for the length of a block."""
+    with served(page_app(ledger.store, label="agent.db", **given)) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A running Chromium; the test is skipped where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+    if not CHROMIUM:
+        pytest.skip("Chromium is not installed: apt install chromium, or set FOLDLINE_CHROMIUM to its path")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """A tab of the browser, with everything that went wrong in it."""
+
+    page: Page
+    address: str
+    errors: list[str] = field(default_factory=list)
+    """Messages of the console and errors of scripts."""
+    foreign: list[str] = field(default_factory=list)
+    """Requests to another address than the page's own."""
+
+    def open(self, place: str = "#/") -> Page:
+        """Open a view by its address below the page."""
+        self.page.goto("about:blank")
+        self.page.goto(self.address + place)
+        return self.page
+
+    def session(self, name: str = "fix-the-parser", **more: Any) -> Page:
+        """Open a tab of a session."""
+        return self.open("#/session?" + urlencode({"owner": "", "session": name, "branch": "main", **more}))
+
+    def findings(self) -> list[str]:
+        """What axe finds serious or critical in the view."""
+        self.page.evaluate(gzip.decompress(AXE.read_bytes()).decode())
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+
+
+@contextmanager
+def visit(browser: Browser, address: str, **given: Any) -> Iterator[Visit]:
+    """A new tab with empty storage. At the end, nothing may have gone wrong in it."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **given})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    made = Visit(page, address)
+    page.on(
+        "console", lambda message: made.errors.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: made.errors.append(str(error)))
+    page.on(
+        "request",
+        lambda one: None if one.url.startswith((address, "about:", "data:")) else made.foreign.append(one.url),
+    )
+    try:
+        yield made
+        assert made.errors == []
+        assert made.foreign == []
+    finally:
+        context.close()
