@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
-
-from foldline.page.app import page_app
-from foldline.proxy.service import listen
-from foldline.session import Ledger
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+    from foldline.session import Ledger
 
 AXE = Path(__file__).parent.parent / "page" / "axe-core" / "axe.min.js.gz"
 CHROMIUM = os.environ.get("FOLDLINE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
@@ -30,6 +27,10 @@ CHROMIUM = os.environ.get("FOLDLINE_CHROMIUM") or shutil.which("chromium") or sh
 @contextmanager
 def served(app: Any) -> Iterator[str]:
     """Serve an application for the length of a block; the address ends in a slash."""
+    import uvicorn
+
+    from foldline.proxy.service import listen
+
     bound = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
@@ -45,6 +46,8 @@ def served(app: Any) -> Iterator[str]:
 @contextmanager
 def served_ledger(ledger: Ledger, **given: Any) -> Iterator[str]:
     """Serve the page over a ledger for the length of a block."""
+    from foldline.page.app import page_app
+
     with served(page_app(ledger.store, label="agent.db", **given)) as address:
         yield address
 
@@ -115,3 +118,31 @@ def visit(browser: Browser, address: str, **given: Any) -> Iterator[Visit]:
         assert made.foreign == []
     finally:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def example_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with a recorded session that was folded several times."""
+    from scripts.page_example import example_ledger
+
+    path = tmp_path_factory.mktemp("example") / "agent.db"
+    example_ledger(path).close()
+    return path
+
+
+@pytest.fixture
+def example(example_file: Path, tmp_path: Path) -> Iterator[Ledger]:
+    """A copy of that ledger, which a test may change."""
+    import foldline
+
+    copy = tmp_path / "agent.db"
+    shutil.copy(example_file, copy)
+    with foldline.open(copy) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def visitor(chromium: Browser, example: Ledger) -> Iterator[Visit]:
+    """A tab on the page over the copied ledger."""
+    with served_ledger(example) as address, visit(chromium, address) as made:
+        yield made

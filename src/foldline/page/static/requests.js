@@ -94,6 +94,7 @@ export function requestsCard(card, context) {
       stroke(draw2d, left, y, left + width, y);
     }
     draw2d.setLineDash([]);
+    let labelled = -1e9;
     rows.forEach((row, place) => {
       const x = made.valToPos(row.number - 1, "x", true);
       if (place && row.fold !== rows[place - 1].fold) {
@@ -101,7 +102,10 @@ export function requestsCard(card, context) {
         draw2d.fillStyle = color("--accent");
         stroke(draw2d, x, top, x, top + height);
         draw2d.textAlign = "left";
-        draw2d.fillText(row.fold > rows[place - 1].fold ? `fold ${row.fold}` : "unfold", x + 4 * ratio, top + 11 * ratio);
+        if (x - labelled > 46 * ratio) {
+          draw2d.fillText(row.fold > rows[place - 1].fold ? `fold ${row.fold}` : "unfold", x + 4 * ratio, top + 11 * ratio);
+          labelled = x;
+        }
       }
       if (row.missed) {
         draw2d.fillStyle = color("--bad");
