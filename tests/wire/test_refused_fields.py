@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foldline import Session
-from foldline.message import Message, Text, tool, user
+from foldline.message import Message, Text, ToolCall, assistant, tool, user
 from foldline.testing import assert_sendable
 from foldline.testing.provider import judge
 from foldline.wire import parse
@@ -216,3 +216,29 @@ def test_messages_without_such_fields_are_sent_as_they_came() -> None:
     session.add(message)
     assert isinstance(session.messages[0], Message)
     assert session.view().render().body["messages"][0]["content"][0]["text"] == "go"
+
+
+@pytest.mark.parametrize("name", ["Bob Smith", "<x>", "", "a/b"])
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_a_name_that_openai_refuses_is_changed(role: str, name: str) -> None:
+    sent = accepted("openai", user("go"), {"role": role, "content": "x", "name": name}, user("on"))
+    assert all(" " not in message.get("name", "") for message in sent)
+
+
+def test_a_content_part_of_the_responses_api_becomes_a_text_in_chat_completions() -> None:
+    parts = [{"type": "input_text", "text": "hi"}, {"type": "image_url", "image_url": "https://a.example/b.png"}]
+    sent = accepted("openai", {"role": "user", "content": parts})
+    assert sent[0]["content"][0] == {"type": "text", "text": "hi"}
+    assert sent[0]["content"][1]["image_url"] == {"url": "https://a.example/b.png"}
+
+
+@pytest.mark.parametrize("format", MODELS)
+@pytest.mark.parametrize("name", ["7zip", "-a", "a.b", "x" * 100, "über", ""])
+def test_any_tool_name_becomes_one_that_the_provider_accepts(format: str, name: str) -> None:
+    accepted(format, user("go"), assistant("", ToolCall(id="t1", name=name)), tool("t1", "done", name=name))
+
+
+@pytest.mark.parametrize("format", MODELS)
+def test_an_escaped_surrogate_in_arguments_does_not_reach_the_wire(format: str) -> None:
+    call = ToolCall(id="t1", name="run", arguments='{"a": "\\ud800"}')
+    accepted(format, user("go"), assistant("", call), tool("t1", "done", name="run"))

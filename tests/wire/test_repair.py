@@ -617,7 +617,8 @@ def reasoning(name: str = "rs_1") -> Message:
 
 
 def test_pr09_a_built_in_call_keeps_its_reasoning() -> None:
-    search = format_of("openai-responses").parse({"type": "web_search_call", "id": "ws_1", "status": "completed"}, None)
+    item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
+    search = format_of("openai-responses").parse(item, None)
     messages = [user("go"), reasoning(), search, assistant("found"), user("x")]
     assert checked_repair(messages, "openai-responses").notes == ()
 

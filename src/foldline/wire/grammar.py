@@ -111,6 +111,12 @@ class Grammar:
     """Whether notes, digests and shell commands are sent as user messages, regardless of their role."""
     media_roles: tuple[str, ...] = ("user",)
     media_in_results: bool = True
+    image_types: frozenset[str] = frozenset()
+    """The media types of images; empty if every type is accepted."""
+    image_type_matches: bool = False
+    """Whether the stated type of an image must be the type that its first bytes show."""
+    image_addresses: tuple[str, ...] = ()
+    """The beginnings of addresses of images; empty if every address with a scheme is accepted."""
     error_text_only: bool = False
     """Whether a result that is marked as an error must hold text and nothing else."""
     item_ids: bool = False

@@ -13,7 +13,7 @@ from foldline import json_text
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, Wire
 from foldline.placeholders import TOOL_ERROR, unsupported_media
 from foldline.wire.formats import LossCollector
-from foldline.wire.json_values import finite_json, is_json_object
+from foldline.wire.json_values import finite_json, is_json_object, sendable_value
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
@@ -112,7 +112,7 @@ def arguments_value(call: ToolCall) -> dict[str, Any]:
     if not call.arguments.strip():
         return {}
     try:
-        value = finite_json(call.arguments)
+        value = sendable_value(finite_json(call.arguments))
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"input": call.arguments}

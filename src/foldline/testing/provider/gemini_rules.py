@@ -19,6 +19,14 @@ DATA = (
     *("toolCall", "toolResponse"),
 )
 """The fields that hold the data of a part. Every part has exactly one of these fields."""
+MEDIA_TYPES = frozenset(
+    {
+        *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"),
+        *("application/pdf", "application/json", "application/rtf", "application/x-javascript"),
+        *("application/x-typescript", "application/x-python-code", "application/x-ipynb+json"),
+    }
+)
+"""Media types of the guides on images and documents. Sound, film and text of any type are accepted."""
 _KEYS = tuple((name, snake_case(name)) for name in DATA)
 _NOT_IN_GEMINI_API = {
     "Blob": {"displayName"},
@@ -145,6 +153,8 @@ def _check_part(part: Part, where: str, role: str) -> None:
         text = f"* GenerateContentRequest.{where}.data: required oneof field 'data' must have one initialized field\n"
         _refuse("empty_part", text)
     kind = present[0]
+    if kind in {"inlineData", "fileData"}:
+        _check_media_type(field_of(part, kind))
     if kind == "text" and not part["text"] and not field_of(part, "thoughtSignature"):
         text = f"* GenerateContentRequest.{where}.data: required oneof field 'data' must have one initialized field\n"
         _refuse("empty_part", text)
@@ -154,12 +164,22 @@ def _check_part(part: Part, where: str, role: str) -> None:
             _refuse("name", f"* GenerateContentRequest.{where}.{snake_case(kind)}.name: Name cannot be empty.\n")
         if not NAME.match(value["name"]):
             _refuse("name", f"* GenerateContentRequest.{where}.{snake_case(kind)}.name: {_NAME_RULE}\n")
+        for inner in value.get("parts") or () if kind == "functionResponse" else ():
+            _check_media_type(field_of(inner, "inlineData") or field_of(inner, "fileData") or {})
         if kind == "functionResponse" and "response" not in value:
             text = f"* GenerateContentRequest.{where}.function_response.response: response must be set.\n"
             _refuse("response_missing", text)
         if (kind == "functionCall") != (role == "model"):
             text = f"Please ensure that {'function call' if kind == 'functionCall' else 'function response'} turn has "
             _refuse("part_role", text + ("the role model." if kind == "functionCall" else "the role user or function."))
+
+
+def _check_media_type(media: dict[str, Any]) -> None:
+    """Raise for a media type that is not in the lists of the guides; a file may leave its type out."""
+    name = field_of(media, "mimeType")
+    plain = str(name).partition(";")[0].strip()
+    if name and plain not in MEDIA_TYPES and not plain.startswith(("audio/", "video/", "text/")):
+        _refuse("media_type", f"Unsupported MIME type: {name}")
 
 
 _NAME_RULE = (

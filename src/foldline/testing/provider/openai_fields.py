@@ -41,12 +41,13 @@ _OPTIONAL = {
     "openai_responses": {
         "ResponseOutputMessage": {"id", "status", "type"},
         "ResponseOutputText": {"annotations", "logprobs"},
+        "ResponseInputImage": {"detail"},
     },
     "openai_chat": {},
 }
 """Fields that may be missing although the types of the SDK require them.
 
-Clients that do not use stored responses leave these fields out.
+Clients that do not use stored responses leave these fields out, or the examples of the guides do.
 """
 
 

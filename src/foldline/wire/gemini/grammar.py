@@ -132,7 +132,8 @@ GRAMMAR = Grammar(
     inline_system="refused",
     media_roles=("user", "assistant"),
     id_form=r".*",
-    name_form=r"[a-zA-Z0-9_.:-]{1,128}",
+    name_form=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}",
+    image_types=frozenset(("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif")),
     has_valid_input=_has_valid_input,
     says={
         "empty-request": "contents is not specified",

@@ -137,7 +137,7 @@ def _response_text(response: Any) -> tuple[str, bool]:
 
 def _read_media(found: Mapping[str, Any], _value: Mapping[str, Any], wire: Wire) -> Part:
     mime, url = text_of(pick(found, "mimeType")), text_of(pick(found, "fileUri"))
-    kind = mime.partition("/")[0]
+    kind = mime.partition("/")[0].lower()
     kind = kind if kind in ("image", "audio", "video") else "document"
     return Media(kind=kind, mime=mime, data=_base64(pick(found, "data")), url=url, wire=wire)
 

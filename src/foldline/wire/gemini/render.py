@@ -57,6 +57,17 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
     return written
 
 
+_TYPES_OF_KINDS = {"image": "image/png", "document": "application/pdf"}
+"""The media types that media without a type get."""
+_DOCUMENTS = frozenset(
+    (
+        *("application/pdf", "application/json", "application/rtf", "application/x-javascript"),
+        *("application/x-typescript", "application/x-python-code", "application/x-ipynb+json"),
+    )
+)
+"""The types of documents that Gemini reads, apart from texts (ai.google.dev, read in November 2026)."""
+
+
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:
     """The wire parts for one part.
 
@@ -108,8 +119,11 @@ def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
+    mime = part.mime or _TYPES_OF_KINDS.get(part.kind, "")
+    if part.data and (mime in _DOCUMENTS or mime.startswith(("image/", "audio/", "video/", "text/"))):
+        return {"inlineData": {"mimeType": mime, "data": part.data}}
     if part.data:
-        return {"inlineData": {"mimeType": part.mime or "application/octet-stream", "data": part.data}}
+        return {"text": media_placeholder(part, loss, "Gemini reads no media of this type").text}
     if part.url:
         return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
     if part.text:

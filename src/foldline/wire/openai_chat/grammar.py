@@ -25,6 +25,7 @@ from foldline.wire.validate.plain_request import (
 LIMITS = RequestLimits(media=500, total_bytes=52_428_800, source="2026-11: platform.openai.com, page images and vision")
 ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {"developer": "system", "function": "tool"}
 
+IMAGE_TYPES = frozenset(("image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"))
 _MEDIA = ("image_url", "input_audio", "file")
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "user": ("text", *_MEDIA),
@@ -220,6 +221,8 @@ _FOR_OPENAI = replace(
     GRAMMAR,
     read=_read_strictly,
     other_fields=False,
+    image_types=IMAGE_TYPES,
+    image_addresses=("http://", "https://"),
     sendable_element=sendable_to_openai,
     sendable_block=sendable_part,
 )

@@ -6,6 +6,7 @@ that OpenAI does not know.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from foldline.wire.object_fields import with_inner_list, with_known_fields
@@ -14,6 +15,8 @@ from foldline.wire.openai_chat.fields import CALLS, INNER, MESSAGES, PARTS
 _NOT_NULL = ("tool_calls", "name")
 """Optional fields that may be missing but not null."""
 _FIELDS = {**PARTS, **CALLS}
+_ILLEGAL = re.compile(r"[\s<|\\/>]")
+"""Characters that the name of a participant may not have."""
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +31,7 @@ def sendable_to_openai(element: dict[str, Any]) -> dict[str, Any]:
     fields = MESSAGES.get(str(element.get("role")))
     if fields is None:
         return sendable_element(element)
-    sent = with_known_fields(element, fields)
+    sent = _with_legal_name(with_known_fields(element, fields))
     if sent is not element and element.get("role") == "assistant":
         sent = {"content": None, **sent}
     for key in ("content", "tool_calls"):
@@ -38,6 +41,16 @@ def sendable_to_openai(element: dict[str, Any]) -> dict[str, Any]:
     return sent
 
 
+def _with_legal_name(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with a name of the participant that OpenAI accepts; without a name if nothing is left of it."""
+    name = message.get("name")
+    if not isinstance(name, str) or message.get("role") == "function" or (name and not _ILLEGAL.search(name)):
+        return message
+    legal = _ILLEGAL.sub("_", name).strip("_")
+    rest = {key: value for key, value in message.items() if key != "name"}
+    return {**rest, "name": legal} if legal else rest
+
+
 def sendable_part(part: Any) -> Any:
     """The content part or call without fields that OpenAI does not know; a call gets the type that it needs."""
     if not isinstance(part, dict):
@@ -45,6 +58,10 @@ def sendable_part(part: Any) -> Any:
     if part.get("type") is None and isinstance(part.get("function"), dict):
         part = {**part, "type": "function"}
     kind = part.get("type")
+    if kind in ("input_text", "output_text") and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    if kind == "image_url" and isinstance(part.get("image_url"), str):
+        part = {**part, "image_url": {"url": part["image_url"]}}
     fields = _FIELDS.get(kind) if isinstance(kind, str) else None
     return _with_known_inner(with_known_fields(part, fields), str(kind)) if fields else part
 

@@ -9,7 +9,7 @@ from typing import Any
 from foldline.models.table import Model
 from foldline.wire.grammar import Grammar
 from foldline.wire.json_values import is_json_object
-from foldline.wire.openai_chat.grammar import LIMITS, ROLES, media_size
+from foldline.wire.openai_chat.grammar import IMAGE_TYPES, LIMITS, ROLES, media_size
 from foldline.wire.openai_responses.fields import ACTIONS, ITEMS, PARTS, REQUEST, STATES
 from foldline.wire.openai_responses.sendable import sendable_item, sendable_to_openai
 from foldline.wire.validate.plain_request import (
@@ -236,6 +236,8 @@ _FOR_OPENAI = replace(
     GRAMMAR,
     read=_read_strictly,
     other_fields=False,
+    image_types=IMAGE_TYPES,
+    image_addresses=("http://", "https://"),
     sendable_element=sendable_to_openai,
     sendable_block=sendable_to_openai,
 )

@@ -6,6 +6,7 @@ Other servers accept more fields, so only requests to OpenAI's models lose the f
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.json_text import dumps
@@ -31,6 +32,19 @@ _PREFIXES = {
 }
 """The first letters of the item ids of each type."""
 _NEEDS_ID = frozenset(kind for kind in _PREFIXES if "id" in ITEMS[kind].required)
+_DONE = {"status": "completed"}
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "reasoning": {"summary": []},
+    "web_search_call": {"action": {"type": "search"}, **_DONE},
+    "file_search_call": {"queries": [], **_DONE},
+    "image_generation_call": {"result": None, **_DONE},
+    "code_interpreter_call": {"code": None, "container_id": "", "outputs": None, **_DONE},
+    "computer_call": {"pending_safety_checks": [], **_DONE},
+    "local_shell_call": _DONE,
+    "apply_patch_call": _DONE,
+    "apply_patch_call_output": _DONE,
+}
+"""Required fields that older versions of the API and some logs leave out."""
 _LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 """Items whose output is a text or a list. Codex also logged a single part, or an object with a text and its success."""
 _EXECUTIONS = ("server", "client")
@@ -38,7 +52,10 @@ _PHASES = ("commentary", "final_answer")
 
 
 def sendable_item(item: Any) -> Any:
-    """The item without fields that are null and without an illegal id; the same object if it has none."""
+    """The item without fields that are null and without an illegal id; the same object if nothing is wrong with it.
+
+    Required fields that are missing are added. The same item always gets the same id.
+    """
     if not isinstance(item, dict):
         return item
     kind = item.get("type", "message")
@@ -54,27 +71,29 @@ def sendable_item(item: Any) -> Any:
     output = item.get("output")
     if kind in _LISTED_OUTPUTS and isinstance(output, dict):
         changes["output"] = [output] if "type" in output else str(output.get("content") or "")
-    if not refused and not changes:
-        return item
-    return {key: value for key, value in item.items() if key not in refused} | changes
+    if refused or changes:
+        item = {key: value for key, value in item.items() if key not in refused} | changes
+    return _with_required_fields(item, kind) if isinstance(kind, str) else item
+
+
+def _with_required_fields(item: dict[str, Any], kind: str) -> dict[str, Any]:
+    added = {key: value for key, value in _DEFAULTS.get(kind, {}).items() if key not in item}
+    name = item.get("call_id") or item.get("id")
+    if kind == "local_shell_call" and name:
+        added |= {key: name for key in ("call_id", "id") if not item.get(key)}
+    elif kind in _NEEDS_ID and not item.get("id"):
+        added["id"] = _new_id(kind, dumps(item))
+    return {**item, **added} if added else item
 
 
 def sendable_to_openai(item: Any) -> Any:
-    """The item without null fields and without fields that OpenAI does not know.
-
-    An item gets an id if OpenAI demands one. The same item always gets the same id.
-    """
+    """The item as `sendable_item` returns it, also without the fields that OpenAI does not know."""
     sent = sendable_item(item)
     kind = sent.get("type", "message") if isinstance(sent, dict) else None
     fields = (ITEMS.get(kind) or PARTS.get(kind)) if isinstance(kind, str) else None
     if fields is None:
         return sent
     sent = _with_known_values(with_known_fields(sent, fields), str(kind))
-    if kind == "local_shell_call" and not (sent.get("call_id") and sent.get("id")):
-        name = sent.get("call_id") or sent.get("id")
-        return {**sent, "call_id": name, "id": name} if name else sent
-    if kind in _NEEDS_ID and not sent.get("id"):
-        sent = {"id": _new_id(str(kind), dumps(sent)), **sent}
     if kind == "web_search_call":
         return with_inner(sent, "action", _sendable_action)
     for key in ("content", "output"):

@@ -23,6 +23,7 @@ from foldline.wire.repair.context import (
     is_signed_summary,
     native_summary,
 )
+from foldline.wire.repair.images import readable_image
 from foldline.wire.repair.sendable_fields import with_sendable_fields, with_signed_call
 from foldline.wire.validate import check
 
@@ -35,8 +36,6 @@ Repair leaves such calls out.
 """
 _MEDIA = frozenset(("image", "document", "image_url", "input_audio", "file", "input_image", "input_file"))
 _LONGEST_NAME = 64
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+").fullmatch
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 
 
 def with_sendable_values(index: int, message: Message, context: RepairContext) -> Message:
@@ -133,22 +132,17 @@ def _repair_thinking(part: Thinking, index: int, _message: Message, side: str, c
     return None if _is_duplicate_item(index, part.wire, context) else part
 
 
-def _is_readable(part: Media) -> bool:
-    """False for an image whose data is not base64, or whose address has no scheme. Only the ends of data are read."""
-    if part.kind != "image":
-        return True
-    if part.data:
-        return _BASE64(part.data[:64]) is not None and _BASE64(part.data[-64:]) is not None
-    return not part.url or _ADDRESS(part.url) is not None
-
-
 def _repair_media(part: Media, index: int, message: Message, side: str, context: RepairContext) -> Part | None:
-    if not _is_readable(part):
-        context.note("media-unreadable", index, "a placeholder replaced an image that cannot be read")
+    readable = readable_image(part, context.grammar)
+    if readable is None:
+        context.note("media-unreadable", index, "a placeholder replaced an image that the provider cannot read")
         return Text(text=unsupported_media(part))
+    if readable is not part:
+        context.note("media-form", index, f"{context.grammar.name} refuses the form of an image: rewritten")
+        part = readable
     if side in context.grammar.media_roles:
         return part
-    alone = message if context.exact(message.wire) else replace(message, parts=(part,))
+    alone = message if context.exact(message.wire) and part in message.parts else replace(message, parts=(part,))
     rendered = context.target.render(alone, LossCollector())
     if not any(violation.code == "media-role" for violation in check(context.format, rendered)):
         return part
@@ -187,10 +181,11 @@ def _has_valid_input(wire: Wire | None, context: RepairContext) -> bool:
 def legal_name(name: str) -> str:
     """A tool name that every format accepts.
 
-    >>> legal_name("files.read"), legal_name("")
-    ('files_read', 'unnamed')
+    >>> legal_name("files.read"), legal_name("7zip"), legal_name("")
+    ('files_read', '_7zip', 'unnamed')
     """
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_LONGEST_NAME] or "unnamed"
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", name) or "unnamed"
+    return (plain if plain[0].isalpha() or plain[0] == "_" else f"_{plain}")[:_LONGEST_NAME]
 
 
 def legal_id(name: str) -> str:
@@ -231,8 +226,11 @@ def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairCon
     if isinstance(inner, Text):
         accepted = own and inner.wire is None and not inner.text
         return inner if accepted or not context.grammar.is_blank(inner.text) else None
-    if isinstance(inner, Media) and not _is_readable(inner):
-        return Text(text=unsupported_media(inner))
+    if isinstance(inner, Media):
+        readable = readable_image(inner, context.grammar)
+        if readable is None:
+            return Text(text=unsupported_media(inner))
+        inner = readable
     if context.grammar.error_text_only and result.is_error:
         return Text(text=unsupported_media(inner)) if isinstance(inner, Media) else None
     if isinstance(inner, Media) and not context.grammar.media_in_results and context.own(inner.wire):
