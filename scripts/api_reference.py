@@ -18,6 +18,7 @@ GROUPS = {
     "Sessions": ("Session", "AsyncSession", "View", "Preview", "Need"),
     "Ledgers": ("open", "Ledger"),
     "One function": ("fit",),
+    "Existing clients": ("wrap",),
     "Digest models": ("digesters",),
     "Tools for the model": ("Tools", "AsyncTools"),
     "Policy": ("Policy",),

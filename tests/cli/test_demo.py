@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from foldline.cli.demo import recording
 from foldline.testing import violations
 from support.command import foldline
@@ -17,9 +19,17 @@ def test_the_demo_folds_several_times_and_ends_with_a_summary() -> None:
     assert done.stdout.count("─── fold ") >= 3
     assert "FL-2231" in done.stdout
     assert "AssertionError" in done.stdout, "recall gives back what was folded"
-    assert "saved; all" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-1].lstrip().startswith("foldline import")
+    assert "facts: the names, paths, numbers" in done.stdout, "facts are explained where they are counted"
+    assert "User: Now the policy: refuse preview_chars" in done.stdout, "the digest says what was asked"
+    assert "can still be searched" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-1].lstrip().startswith("foldline recall")
     assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_line_of_the_demo_fits_the_terminal(width: int) -> None:
+    lines = foldline("demo", "--fast", COLUMNS=str(width)).stdout.splitlines()
+    assert max(map(len, lines)) <= width
 
 
 def test_the_summary_can_be_printed_as_json() -> None:

@@ -78,7 +78,7 @@ def test_an_agent_may_ask_for_its_own_compaction(name: str) -> None:
     assert compact_tool()["name"] == "compact_context"
     watch = Watcher(writer=None)
     feed_all(watch, reply(9_000, call(name, focus="the schema")), answer("noted"), result())
-    assert watch.take("s1") == "/compact focus on the schema -- current CfA state is in progress"
+    assert watch.take("s1") == "/compact focus on the schema"
 
 
 @pytest.mark.promise("F12", "S1.14")

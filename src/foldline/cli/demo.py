@@ -8,6 +8,7 @@ sending everything.
 from __future__ import annotations
 
 import gzip
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import click
 
 import foldline
 from foldline.cli.shared import options
-from foldline.cli.shared.output import console, digest_lines, print_json, printable, table
+from foldline.cli.shared.output import console, digest_lines, margin_note, print_json, printable, table
 from foldline.cli.shared.settings import Settings
 from foldline.fold import Fold
 from foldline.measure.estimator import format_tokens
@@ -42,15 +43,21 @@ QUESTION = "AssertionError handle"
 """The query of the recall at the end. The messages that answer it have been folded by then."""
 ANSWER_TOKENS = 300
 QUOTED_LINES = 9
-"""How many lines of a digest or an answer are shown."""
+"""How many lines of an answer are shown."""
+TURN_ENTRIES, ENTRY_LINES = 6, 2
+"""How many entries of a digest are shown (the newest), and how many lines of each."""
 BAR, BESIDE = 48, 44
 """Largest width of the bar of the meter, and the width of the text next to the bar, in characters."""
 NEXT = (
-    ("foldline inspect FILE", "show what fills your transcript, and what is broken"),
-    ("foldline fold FILE -o OUT", "fold the transcript to fit"),
-    ("foldline replay FILE -p balanced -p thrifty", "compare the cost of policies"),
-    ("foldline import FILE", "add it to a ledger; then use foldline show, foldline recall QUESTION"),
+    ("foldline inspect FILE", "show what fills your own transcript"),
+    ("foldline fold FILE -o OUT", "fold it to fit"),
+    ("foldline replay FILE", "compute what it would have cost"),
+    ("foldline import FILE", "add it to a ledger"),
+    ("foldline recall QUESTION", "search everything in the ledger"),
 )
+FACTS = "facts: the names, paths, numbers, errors, requests and decisions in the folded messages"
+TURN_STARTS = ("User: ", "Agent: ")
+"""How the lines of a digest begin that tell what was asked and what was answered."""
 
 
 class DemoRun:
@@ -191,15 +198,16 @@ def _folded(out: Console, fold: Fold, run: DemoRun) -> None:
     cut = handle(run.session.timeline.lead, fold.cut - 1)
     sizes = f"{format_tokens(fold.before, False)} → {format_tokens(fold.after, False)}"
     out.print(f"─── fold {len(run.folded)}: {cut} leave the view, {sizes} ───", style="cyan")
-    out.print(f"    {fold.reason}", style="cyan", soft_wrap=True)
-    if digest is None:
-        return
-    loss = f", {digest.loss.kept} of {digest.loss.facts} facts kept" if digest.loss else ""
-    out.print(
-        f"    digest: {digest.by}, {format_tokens(fold.digest_tokens, False)} tokens{loss}",
-        style="cyan",
-        soft_wrap=True,
-    )
+    if digest is not None:
+        loss = f", {digest.loss.kept} of {digest.loss.facts} facts kept" if digest.loss else ""
+        out.print(
+            f"    a digest of {format_tokens(fold.digest_tokens, False)} tokens replaces them{loss}", style="cyan"
+        )
+    if len(run.folded) == 1:
+        notes = (f"why: {fold.reason}", margin_note(fold.reason), FACTS if digest and digest.loss else "")
+        for note in filter(None, notes):
+            indented = textwrap.wrap(note, out.width - 1, initial_indent="    ", subsequent_indent="    ")
+            out.print("\n".join(indented), style="dim")
 
 
 @contextmanager
@@ -236,10 +244,19 @@ def _recall(out: Console, run: DemoRun) -> None:
     if fold is None:
         return
     if fold.digest is not None:
-        out.print(f"\nthe digest that replaces {handle(run.session.timeline.lead, fold.cut - 1)}", style="bold")
-        _quoted(out, digest_lines(fold.digest.message.text))
+        cut = handle(run.session.timeline.lead, fold.cut - 1)
+        out.print(f"\nwhat the model still reads about {cut}: the end of the digest's account", style="bold")
+        _print_turns(out, digest_lines(fold.digest.message.text))
     out.print(f"\nrecalled from the folded messages: recall({QUESTION!r})", style="bold")
     _quoted(out, run.recall(QUESTION).splitlines())
+
+
+def _print_turns(out: Console, lines: list[str]) -> None:
+    """Print what was asked and answered last, by a digest. Each entry takes a few lines at most."""
+    for line in [line for line in lines if line.startswith(TURN_STARTS)][-TURN_ENTRIES:]:
+        wrapped = textwrap.wrap(printable(line), max(20, out.width - 6), max_lines=ENTRY_LINES, placeholder=" …")
+        for number, part in enumerate(wrapped):
+            out.print(f"    │ {part}", style="dim" if number else None)
 
 
 def _quoted(out: Console, lines: list[str]) -> None:
@@ -255,12 +272,12 @@ def _receipt(out: Console, report: dict[str, Any]) -> None:
         made.add_row(name, format_tokens(row["sent"], False), f"{row['largest']:,}", share, _money(row["cost"]))
     out.print("")
     out.print(made)
-    saved = f"{1 - sent['cost'] / whole['cost']:.0%} saved" if whole["cost"] else "prices unknown"
+    out.print(f"{report['requests']} requests, {report['folds']} folds, {report['seconds']:.1f} s", style="dim")
+    paid, price = (f" and {_money(row['cost'])}" if whole["cost"] else "" for row in (sent, whole))
     out.print(
-        f"\n{report['requests']} requests, {report['folds']} folds, {saved}; all {report['kept']} messages are in the "
-        f"ledger. {report['seconds']:.1f} s",
+        f"\nWith foldline, a window of {report['window']:,} tokens{paid} were enough for a session that needs "
+        f"{whole['largest']:,} tokens{price} without it, and all {report['kept']} messages can still be searched.",
         style="bold",
-        soft_wrap=True,
     )
     out.print("\nTry next:")
     width = max(len(command) for command, _ in NEXT)

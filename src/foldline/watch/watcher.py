@@ -241,8 +241,8 @@ class Watcher:
             self._is_compact_sent = True
             writer = self.writer if self.save() else None
             path = path_for_agent(writer.path, self._cwd) if writer is not None else ""
-            task, state = self._wish or self.model.job or "the current task", self._state or "in progress"
-            text = build_compact_prompt(task=task, cfa_state=state, scratch_path=path)
+            task = self._wish or self.model.job or "the current task"
+            text = build_compact_prompt(task=task, cfa_state=self._state, scratch_path=path)
             self._wish = ""
             self.pending.put(self.meter.session, text)
             reports.append(self._report("intervention", text=text))

@@ -32,6 +32,7 @@ _LOG_MODULES = {
     "codex": "foldline.wire.session_logs.codex",
     "pi": "foldline.wire.session_logs.pi",
     "gemini-cli": "foldline.wire.session_logs.gemini_cli",
+    "openhands": "foldline.wire.session_logs.openhands",
 }
 REQUEST_FORMATS = tuple(_REQUEST_MODULES)
 """The formats that a request can be written in."""
