@@ -17,7 +17,13 @@ from foldline.page.message_rows import message_rows, whole_message
 from foldline.page.money_report import money_report
 from foldline.page.request_rows import RequestWindow
 from foldline.page.session_reader import SessionReader
-from foldline.page.session_summary import request_report, session_report, session_summary
+from foldline.page.session_summary import (
+    request_report,
+    session_contents,
+    session_outline,
+    session_report,
+    session_summary,
+)
 from foldline.page.sources import PageSources
 from foldline.recall.search import RecallQuery, search
 
@@ -74,6 +80,15 @@ class PageApi:
         """The report about a session."""
         report = self._cached(session_report, **where)
         return {**report, "owner": where["owner"], "can_change": self.sources.can_change(where["owner"])}
+
+    def outline(self, **where: str) -> dict[str, Any]:
+        """The folds, pins and settings of a session, without its size."""
+        outline = self._cached(session_outline, **where)
+        return {**outline, "owner": where["owner"], "can_change": self.sources.can_change(where["owner"])}
+
+    def contents(self, **where: str) -> dict[str, Any]:
+        """What fills the history of a session."""
+        return self._cached(session_contents, **where)
 
     def requests(self, **where: str) -> dict[str, Any]:
         """The requests of a session."""

@@ -20,13 +20,13 @@ def _answer(**names: str) -> dict[str, str]:
 
 
 _SUMMARY = _answer(string="version model", integer="tokens usable window folds", boolean="exact", array="marks states")
-_REPORT = _answer(
-    string="session branch source assumption need reason notice folded owner",
-    integer="messages cut",
-    array="branches blocks contents pins fold_list policy",
-    object_or_null="refusal",
+_OUTLINE = _answer(
+    string="version model session branch folded owner",
+    integer="messages folds cut",
+    array="branches pins fold_list policy",
     boolean="can_change",
 )
+_REPORT = _answer(string="source assumption need reason notice", array="blocks", object_or_null="refusal")
 
 
 def operation_table(api: PageApi, actions: PageActions) -> tuple[Operation, ...]:
@@ -66,7 +66,21 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
             call=api.session,
             summary="A session without its messages",
             parameters=SESSION,
-            returns={**_SUMMARY, **_REPORT},
+            returns={**_OUTLINE, **_SUMMARY, **_REPORT},
+        ),
+        Operation(
+            path="outline",
+            call=api.outline,
+            summary="The folds, pins and settings of a session, at once also for a long one",
+            parameters=SESSION,
+            returns=_OUTLINE,
+        ),
+        Operation(
+            path="contents",
+            call=api.contents,
+            summary="What fills the history: tokens by kind, tool, MCP server and file",
+            parameters=SESSION,
+            returns=_answer(string="version", array="contents"),
         ),
         Operation(
             path="requests",

@@ -6,6 +6,7 @@ little.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import RLock
@@ -79,9 +80,14 @@ class SessionReader:
         self._folds: dict[tuple[str, int], Fold] = {}
 
     def version(self) -> str:
-        """A text that changes whenever the branch changes."""
+        """A text that changes whenever the branch, its background job or the state of its prompt cache changes."""
         head, job = self.store.head(self.branch), self.store.jobs.get(self.branch)
-        return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}"
+        return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}{'-cold' * self.is_cold()}"
+
+    def is_cold(self) -> bool:
+        """Whether the provider's prompt cache has expired since the newest message."""
+        last, life = self.log().head.at, self.setup().model.cache.ttl_seconds
+        return bool(last and life) and time.time() - last > life
 
     def log(self) -> BranchState:
         """The head, the folds, the pins and the marks of the branch."""

@@ -66,30 +66,47 @@ def session_summary(reader: SessionReader) -> dict[str, Any]:
     }
 
 
-def session_report(reader: SessionReader) -> dict[str, Any]:
-    """Everything about a session except its messages and requests."""
-    state = reader.state()
-    view, log = state.view(), reader.log()
+def session_outline(reader: SessionReader) -> dict[str, Any]:
+    """What the log of a session says: its folds, pins and settings. No message is measured, so it is there at once."""
+    log, used = reader.log(), reader.setup()
+    cut = log.fold.cut if log.fold else 0
     return {
-        **session_summary(reader),
+        "version": reader.version(),
+        "model": used.model.name,
         "session": reader.branch.session,
         "branch": reader.branch.name,
         "branches": [one.name for one in reader.store.branches(reader.branch.session)],
         "messages": log.head.length,
+        "folds": len(log.folds),
+        "cut": cut,
+        "folded": handle(0, cut - 1) if cut else "",
+        "pins": _pins(reader),
+        "fold_list": fold_rows(reader),
+        "policy": [str(rule) for rule in used.policy.rules],
+    }
+
+
+def session_report(reader: SessionReader) -> dict[str, Any]:
+    """The outline of a session and its size by block."""
+    state = reader.state()
+    view = state.view()
+    return {
+        **session_outline(reader),
+        **session_summary(reader),
         "source": view.source,
         "assumption": view.assumption,
         "need": view.need.name,
         "reason": view.verdict.reason,
         "notice": view.notice,
         "blocks": [{"name": name, "tokens": size} for name, size in view.blocks.items() if size],
-        "contents": _contents(reader, state, view.blocks),
-        "cut": state.timeline.cut if state.timeline.fold else 0,
-        "folded": handle(0, view.cut - 1) if state.timeline.fold and view.cut else "",
-        "pins": _pins(reader),
-        "fold_list": fold_rows(reader),
         "refusal": _refusal(state),
-        "policy": [str(rule) for rule in state.policy.rules],
     }
+
+
+def session_contents(reader: SessionReader) -> dict[str, Any]:
+    """What fills the history of the view: tokens by kind, tool, MCP server and file."""
+    state = reader.state()
+    return {"version": reader.version(), "contents": _contents(reader, state, state.view().blocks)}
 
 
 def _marks(state: State) -> list[dict[str, Any]]:
@@ -116,8 +133,7 @@ def _states(reader: SessionReader, state: State) -> list[str]:
         found.append("warned")
     if is_cooling(state):
         found.append("breaker open")
-    last, life = reader.log().head.at, state.model.cache.ttl_seconds
-    if last and life and time.time() - last > life:
+    if reader.is_cold():
         found.append("cold cache")
     return found
 

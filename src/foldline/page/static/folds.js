@@ -53,6 +53,7 @@ export function foldsTab(panel, context) {
 }
 
 function nextText(report) {
+  if (!report.is_measured) return "Measuring…";
   if (report.refusal) return `The last fold was not made: ${report.refusal.cause}.`;
   if (report.reason) return `Due: ${report.reason}.`;
   const mark = report.marks.find((one) => one.name === "fold" || one.name === "clip");

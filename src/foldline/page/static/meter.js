@@ -57,9 +57,9 @@ function labelled(report, total) {
 }
 
 /** What fills the history: a bar per kind, which opens to its tools, servers and files. */
-export function contents(report) {
-  const most = Math.max(1, ...report.contents.map((row) => row.tokens));
-  return h("div", { class: "contents" }, report.contents.map((row) => {
+export function contents(kinds, report) {
+  const most = Math.max(1, ...kinds.map((row) => row.tokens));
+  return h("div", { class: "contents" }, kinds.map((row) => {
     const groups = [["By tool", row.tools], ["By MCP server", row.servers], ["By file", row.files]].filter(([, rows]) => rows.length);
     const line = bars([row], most, `k-${row.name.replace(/ /g, "-")}`, report);
     if (!groups.length) return h("div", { class: "kind" }, line);

@@ -14,9 +14,11 @@ import { windowTab } from "./window_tab.js";
 const TABS = { window: "Window", transcript: "Transcript", folds: "Folds", recall: "Recall" };
 const BUILD = { window: windowTab, transcript: transcriptTab, folds: foldsTab, recall: recallTab };
 
+const UNMEASURED = { is_measured: false, tokens: 0, usable: 1, exact: false, states: [], marks: [], blocks: [], reason: "", notice: "", assumption: "", refusal: null };
+
 export async function showSession(main, params) {
   const where = { owner: params.owner || "", session: params.session || "", branch: params.branch || "main" };
-  let report = await get("session", where);
+  let report = { ...UNMEASURED, ...(await get("outline", where)) };
   const context = {
     where,
     get report() { return report; },
@@ -45,13 +47,13 @@ export async function showSession(main, params) {
       h("div", { class: "head-facts muted" }, h("span", {}, report.model || "model not known"), h("span", {}, `${whole(report.messages)} messages`),
         branches, report.can_change ? null : h("span", { class: "chip" }, "read-only"),
         report.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state))),
-      h("div", { class: "head-meter" }, meter(report), h("span", { class: "figures" },
-        h("b", {}, tokens(report.tokens, report.exact)), ` of ${tokens(report.usable, true)} usable`)));
+      h("div", { class: "head-meter" }, !report.is_measured ? h("span", { class: "muted" }, "Measuring…") : [meter(report), h("span", { class: "figures" },
+        h("b", {}, tokens(report.tokens, report.exact)), ` of ${tokens(report.usable, true)} usable`)]));
   }
 
   function changed(value) {
     const before = report;
-    report = value;
+    report = { ...value, is_measured: true };
     drawHead();
     for (const view of Object.values(views)) view.update?.(before);
   }
@@ -77,8 +79,20 @@ export async function showSession(main, params) {
 
   drawHead();
   go(params);
-  const stop = watch("session", where, report.version, changed);
-  const leave = () => { stop(); for (const view of Object.values(views)) view.leave?.(); };
+  let stop = () => {};
+  let left = false;
+  const measure = async () => {
+    try {
+      const found = await get("session", where);
+      if (left) return;
+      changed(found);
+      stop = watch("session", where, found.version, changed);
+    } catch (error) {
+      if (!left) put(head.querySelector(".head-meter"), h("span", { class: "fault" }, error.message));
+    }
+  };
+  setTimeout(measure, params.tab === "transcript" ? 250 : 0); // the rows come first
+  const leave = () => { left = true; stop(); for (const view of Object.values(views)) view.leave?.(); };
   leave.go = go;
   return leave;
 }

@@ -204,13 +204,14 @@ export function transcriptTab(panel, context) {
     },
     update(before) {
       const report = context.report;
+      if (report.version === before.version) return; // only the measured size is new
       const atEnd = scroller.scrollTop + scroller.clientHeight > space.offsetHeight - 80;
       const onlyGrew = report.cut === cut && report.messages >= total && report.folds === before.folds && JSON.stringify(report.pins) === JSON.stringify(before.pins);
       if (onlyGrew) pages.delete(Math.floor(total / PAGE));
       else { pages.clear(); heights.clear(); generation += 1; waiting.clear(); }
       total = report.messages;
       cut = report.cut;
-      for (const [item, node] of nodes) { if (!onlyGrew || item >= total - PAGE) { node.remove(); nodes.delete(item); } }
+      if (!onlyGrew) for (const [item, node] of nodes) { node.remove(); nodes.delete(item); }
       draw();
       if (atEnd && onlyGrew) scroller.scrollTop = space.offsetHeight;
     },

@@ -19,14 +19,20 @@ export function windowTab(panel, context) {
   put(panel, now, requests, todo, pins);
   let report = null;
 
+  const filled = h("div", { class: "filled" });
+
   function draw() {
     report = context.report;
+    if (!report.is_measured) {
+      put(now, h("p", { class: "loading" }, "Measuring the window…"));
+      return;
+    }
     put(now, h("div", { class: "card-head" }, h("h2", {}, "The window now"),
       h("span", { class: "muted" }, report.exact ? "counted" : "estimated", report.source ? ` (${report.source})` : "")),
     windowBar(report), figures,
     report.notice || report.reason ? h("p", { class: "hint" }, report.reason || report.notice) : null,
     report.assumption ? h("p", { class: "hint" }, report.assumption) : null,
-    h("h3", {}, "What fills the history"), contents(report));
+    h("h3", {}, "What fills the history"), filled);
     drawPins();
   }
 
@@ -38,7 +44,10 @@ export function windowTab(panel, context) {
   }
 
   async function load() {
+    if (!report.is_measured) return;
     try {
+      const { contents: kinds } = await get("contents", context.where);
+      put(filled, contents(kinds, report));
       const found = await get("requests", context.where);
       const saving = found.saving;
       put(figures,
