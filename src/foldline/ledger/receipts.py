@@ -103,8 +103,13 @@ class ReceiptSum:
 
 def add_receipt(store: Store, branch: Branch, receipt: Receipt) -> None:
     """Store the receipt of a request that continued a branch."""
+    store.event(branch, RECEIPT, receipt_body(receipt))
+
+
+def receipt_body(receipt: Receipt) -> dict[str, Any]:
+    """The body of the event in which a receipt is stored."""
     value = {key: found for key, found in asdict(receipt).items() if key not in ("id", "at", "branch")}
-    store.event(branch, RECEIPT, {**value, "usage": list(receipt.usage), "untouched": list(receipt.untouched)})
+    return {**value, "usage": list(receipt.usage), "untouched": list(receipt.untouched)}
 
 
 def read_receipts(store: Store, session: str, *, after: int = 0, limit: int = 1_000) -> list[Receipt]:

@@ -125,12 +125,19 @@ class Store:
         return self.tx.read(lambda connection: log.head(connection, self.tx.owner, branch))
 
     def append(
-        self, branch: Branch, messages: Sequence[Message], *, expected: bytes | None = None, at: int | None = None
+        self,
+        branch: Branch,
+        messages: Sequence[Message],
+        *,
+        expected: bytes | None = None,
+        at: int | None = None,
+        events: Sequence[tuple[str, Any]] = (),
     ) -> AppendResult:
         """Append messages at the end, or after the first `at` messages; only new messages are inserted.
 
         `expected` is the key of the newest message that the caller knows (`ROOT` if it knows none). `Conflict` is
-        raised if the newest message of the branch has another key.
+        raised if the newest message of the branch has another key. `events` (kind and body of each) are recorded in
+        the same transaction.
         """
         encoded, op = [chains.encode(message) for message in messages], log.new_operation_id()
         first: list[int] = []
@@ -153,6 +160,8 @@ class Store:
             to = writer.put(branch.id, log.position_of(before), encoded)
             add_unindexed(self.tx, self.index, connection, writer.inserted)
             after = self.tx.add_entry(connection, branch, before, NewEntry(log.APPEND, to, op))
+            for kind, body in events:
+                self._add_event(connection, branch, kind, body)
             return AppendResult(head=after, written=len(writer.inserted))
 
         return self.tx.write(work)
@@ -301,13 +310,12 @@ class Store:
 
     def event(self, branch: Branch, kind: str, body: Any = None) -> None:
         """Record an event of a branch."""
+        self.tx.write(lambda connection: self._add_event(connection, branch, kind, body))
+
+    def _add_event(self, connection: Connection, branch: Branch, kind: str, body: Any) -> None:
         sql = "INSERT INTO events (owner, branch, kind, at, body) VALUES (?, ?, ?, ?, ?)"
         stored = None if body is None else pack(dump(body))
-
-        def work(connection: Connection) -> None:
-            connection.run(sql, (self.tx.owner.id, branch.id, kind, self.tx.now(connection), stored))
-
-        self.tx.write(work)
+        connection.run(sql, (self.tx.owner.id, branch.id, kind, self.tx.now(connection), stored))
 
     def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000, kind: str = "") -> list[StoredEvent]:
         """The recorded events of a branch, oldest first; with `kind`, only those of this kind."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from foldline.errors import FoldlineError, ViewTooLarge
 from foldline.events import LOG, Event, emit
-from foldline.ledger.receipts import Receipt
+from foldline.ledger.receipts import RECEIPT, Receipt, add_receipt, receipt_body
 from foldline.message import Message
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.conversation import ClientConversation
 from foldline.proxy.folded_request import is_unfolded
 from foldline.proxy.interception import ReceivedResponse
 from foldline.proxy.planned_request import RequestPlanner, Ticket
-from foldline.proxy.receipt_writer import write_receipt
+from foldline.proxy.receipt_writer import make_receipt
 from foldline.proxy.reply_reading import read_reply
+from foldline.session.record import BranchRecord
 from foldline.session.reply_ties import tie_replies
 from foldline.view.identity import UNKNOWN_VIEW
 
@@ -35,34 +38,75 @@ class ExchangeRecorder:
         if response.status != 200:
             return None
         reply = read_reply(response, ticket.format, limit=self.settings.max_bytes)
-        conversation = ticket.conversation or self.planner.create(ticket)
-        self.planner.write(ticket)
-        conversation = ticket.conversation or conversation
-        located = ticket.located
         messages = list(reply.messages) if reply is not None else []
-        estimate = _estimate(ticket, conversation)
-        if messages:
-            conversation = self._add_reply(ticket, conversation, messages)
+        if messages and _is_plain(ticket):
+            conversation, receipt = self._record_at_once(ticket, messages)
+        else:
+            conversation, receipt = self._record_in_steps(ticket, messages)
         ticket.group.use(conversation)
+        located = ticket.located
         if located.conversation is conversation:
             conversation.remember(located.history, located.alignment.places)
-        usage = messages[-1].meta.usage if messages else None
-        receipt = None
-        if usage is not None:
-            receipt = write_receipt(ticket, conversation, usage, window=self.settings.policy.window_tokens or 0)
-            self._report_truncation(conversation, usage.prompt, estimate)
         if self.settings.mode == "fold" and not self.planner.is_held_out(conversation) and response.is_complete:
             self._fold_if_due(conversation)
         return receipt
+
+    def _record_at_once(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
+        """Record an exchange that continues its session in one transaction: new messages, reply and receipt."""
+        conversation, located = ticket.conversation, ticket.located
+        assert conversation is not None  # noqa: S101 (for the type checker)
+        session, history, found = conversation.session, located.history, located.alignment
+        new = history.new_messages(found.elements)
+        if session.state.needs_times:
+            new = [replace(message, meta=replace(message.meta, at=ticket.sent_at)) for message in new]
+        tied = self._tied(ticket, conversation, reply)
+        receipt = self._receipt(ticket, conversation, reply)
+        record = session.record
+        if receipt is not None and isinstance(record, BranchRecord):
+            record.next_events = [(RECEIPT, receipt_body(receipt))]
+        session.add(*new, *tied)
+        first = conversation.length
+        conversation.extend([*new, *tied])
+        end = first + len(new)
+        places = [*found.places, *range(first + 1, end + 1)]
+        alignment = found._replace(elements=len(history), place=end, places=places)
+        ticket.located = replace(located, alignment=alignment)
+        if receipt is not None:
+            self._report_truncation(conversation, receipt.usage.prompt, _estimate(ticket, conversation, len(tied)))
+        return conversation, receipt
+
+    def _record_in_steps(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
+        """Record an exchange whose session is new, or whose request or reply may need a branch of its own."""
+        conversation = ticket.conversation or self.planner.create(ticket)
+        self.planner.write(ticket)
+        conversation = ticket.conversation or conversation
+        estimate = _estimate(ticket, conversation, 0)
+        if reply:
+            conversation = self._add_reply(ticket, conversation, reply)
+        receipt = self._receipt(ticket, conversation, reply)
+        if receipt is not None:
+            add_receipt(*conversation.session.record.search_target(), receipt)
+            self._report_truncation(conversation, receipt.usage.prompt, estimate)
+        return conversation, receipt
+
+    def _receipt(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> Receipt | None:
+        usage = reply[-1].meta.usage if reply else None
+        if usage is None:
+            return None
+        return make_receipt(ticket, conversation, usage, window=self.settings.policy.window_tokens or 0)
+
+    def _tied(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> list[Message]:
+        """The reply with the identity of the view that it answers."""
+        state = conversation.session.state
+        own = state.identity().extension if is_unfolded(state, conversation.start) else UNKNOWN_VIEW
+        return tie_replies(reply, ticket.identity or own)
 
     def _add_reply(
         self, ticket: Ticket, conversation: ClientConversation, messages: list[Message]
     ) -> ClientConversation:
         """Add a reply after its request, on a branch of its own if the client already went on without it."""
         place = ticket.located.alignment.place
-        state = conversation.session.state
-        own = state.identity().extension if is_unfolded(state, conversation.start) else UNKNOWN_VIEW
-        tied = tie_replies(messages, ticket.identity or own)
+        tied = self._tied(ticket, conversation, messages)
         if conversation.length > place:
             if conversation.has_at(place, messages):
                 return conversation  # the client has already sent it back
@@ -91,10 +135,21 @@ class ExchangeRecorder:
             LOG.warning("%s: it was not folded: %s", conversation.session.name, error)
 
 
-def _estimate(ticket: Ticket, conversation: ClientConversation) -> int:
-    """An estimate of the tokens of the request that was sent, before its reply is added; 0 if it cannot be told."""
+def _is_plain(ticket: Ticket) -> bool:
+    """Whether a request continues the session that it was planned for."""
+    conversation, located = ticket.conversation, ticket.located
+    if conversation is None or located.is_compacted or located.conversation is not conversation:
+        return False
+    return located.alignment.place == conversation.length
+
+
+def _estimate(ticket: Ticket, conversation: ClientConversation, reply: int) -> int:
+    """An estimate of the tokens of the request that was sent, without its reply of `reply` messages.
+
+    0 if it cannot be told, because the session was folded after the request was sent.
+    """
     state = conversation.session.state
     if ticket.is_folded is is_unfolded(state, conversation.start):
-        return 0  # the session was folded after the request was sent
-    identity = state.identity()
-    return identity.tokens + identity.tools
+        return 0
+    identity, prefix = state.identity(), state.timeline.prefix
+    return identity.tokens + identity.tools - (prefix[-1] - prefix[-1 - reply])

@@ -1,4 +1,4 @@
-"""Writes the receipt of an exchange: what the request cost, and what the client's own request would have cost.
+"""Makes the receipt of an exchange: what the request cost, and what the client's own request would have cost.
 
 The figures for the client's own requests follow from the previous receipt. Between two folds, both requests grow by the
 same messages, so by the same tokens. Over a fold, the growth is estimated from the bytes. What the cache would have
@@ -7,7 +7,7 @@ held is what the client's previous request left in it.
 
 from __future__ import annotations
 
-from foldline.ledger.receipts import CacheMiss, Receipt, add_receipt
+from foldline.ledger.receipts import CacheMiss, Receipt
 from foldline.message import Usage
 from foldline.models.table import model as model_of
 from foldline.models.table import usage_cost
@@ -17,8 +17,8 @@ from foldline.proxy.planned_request import Ticket
 from foldline.proxy.request_difference import field_hashes
 
 
-def write_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage, *, window: int = 0) -> Receipt:
-    """Store the receipt of an exchange with its session. `window` is the configured window; 0 for the model's own."""
+def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage, *, window: int = 0) -> Receipt:
+    """The receipt of an exchange. `window` is the configured window; 0 for the model's own."""
     history, previous = ticket.located.history, conversation.sent
     hashes = field_hashes(history.scan, history.format)
     if ticket.is_folded:
@@ -59,8 +59,6 @@ def write_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage
         field_hashes=hashes,
     )
     conversation.sent = AnsweredRequest(receipt=receipt, text=request.text)
-    store, branch = conversation.session.record.search_target()
-    add_receipt(store, branch, receipt)
     return receipt
 
 

@@ -205,6 +205,8 @@ class BranchRecord:
 
     def __init__(self, store: Store, branch: Branch) -> None:
         self.store, self.branch = store, branch
+        self.next_events: list[tuple[str, Any]] = []
+        """Events, each with kind and body, that the next append records in its own transaction."""
         self._head = Head()
 
     @property
@@ -240,7 +242,8 @@ class BranchRecord:
 
     def append(self, messages: Sequence[Message]) -> Version:
         """Add messages at the end."""
-        return self._at(self.store.append(self.branch, messages).head)
+        events, self.next_events = self.next_events, []
+        return self._at(self.store.append(self.branch, messages, events=events).head)
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:
         """Add a fold, and finish the background job that made it, if there is one."""

@@ -1,0 +1,306 @@
+"""What the proxy adds to a request: time to the first event, beside a bare pass-through and litellm, in one run.
+
+A streaming stub is the provider; everything is on loopback. The requests of a round go to all servers in turn, so that
+noise of the machine meets all of them. `added` is the difference to the requests that go to the stub directly.
+
+    python -m bench proxy_latency
+    python -m bench proxy_latency --litellm /path/to/venv/bin/litellm
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+EVENTS = 20
+MODEL = "claude-sonnet-4-5"
+_PATH = "/v1/messages"
+
+
+# Servers, each in a process of its own
+
+
+def events() -> list[bytes]:
+    """The events of a streamed reply."""
+    usage = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1}
+    message: dict[str, Any] = {"id": "msg_0", "type": "message", "role": "assistant", "model": MODEL, "content": []}
+    message |= {"stop_reason": None, "stop_sequence": None, "usage": usage}
+    found: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
+    found += [{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}]
+    delta = {"type": "text_delta", "text": "word "}
+    found += [{"type": "content_block_delta", "index": 0, "delta": delta}] * (EVENTS - 5)
+    found += [{"type": "content_block_stop", "index": 0}]
+    found += [{"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage}]
+    found += [{"type": "message_stop"}]
+    return [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in found]
+
+
+async def read_all(receive: Any) -> bytes:
+    pieces = []
+    while True:
+        message = await receive()
+        pieces.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(pieces)
+
+
+def stub() -> Any:
+    """A provider that answers every request with the same stream."""
+    sent = events()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        await read_all(receive)
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for event in sent:
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    return application
+
+
+def bare(upstream: str) -> Any:
+    """A pass-through that does nothing else."""
+    import aiohttp
+
+    found: list[aiohttp.ClientSession] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        if not found:
+            found.append(aiohttp.ClientSession(auto_decompress=False, connector=aiohttp.TCPConnector(limit=0)))
+        body = await read_all(receive)
+        headers = {name.decode(): value.decode() for name, value in scope["headers"] if name != b"host"}
+        async with found[0].post(upstream + scope["path"], data=body, headers=headers) as response:
+            kept = [(name, value) for name, value in response.raw_headers if name.lower() != b"transfer-encoding"]
+            await send({"type": "http.response.start", "status": response.status, "headers": kept})
+            async for chunk in response.content.iter_any():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    return application
+
+
+def serve(role: str, port: int, upstream: str) -> int:
+    import uvicorn
+
+    application = stub() if role == "stub" else bare(upstream)
+    uvicorn.run(application, port=port, log_level="warning", lifespan="off", access_log=False, ws="none")
+    return 0
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def process(command: list[str], port: int, seconds: float = 20.0) -> Iterator[str]:
+    """Run a server until the block ends; the address, once it listens."""
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + seconds
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            if running.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"{command[:4]} did not start")
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        running.terminate()
+        running.wait(20)
+
+
+@contextmanager
+def servers(place: Path, litellm: str) -> Iterator[dict[str, str]]:
+    """The addresses of the stub and of the proxies in front of it."""
+    own = [sys.executable, "-m", "bench", "proxy_latency"]
+    with ExitStack() as stack:
+        port = free_port()
+        found = {"direct": stack.enter_context(process([*own, "--role", "stub", "--port", str(port)], port))}
+        port = free_port()
+        command = [*own, "--role", "bare", "--port", str(port), "--upstream", found["direct"]]
+        found["bare"] = stack.enter_context(process(command, port))
+        port = free_port()
+        command = [sys.executable, "-m", "foldline.cli", "serve", "-u", found["direct"], "--port", str(port)]
+        command += ["--ledger", str(place / "ledger.db")]
+        found["foldline"] = stack.enter_context(process(command, port))
+        if litellm:
+            port = free_port()
+            config = place / "litellm.yaml"
+            values = {"model": f"anthropic/{MODEL}", "api_base": found["direct"], "api_key": "none"}
+            config.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": values}]}))
+            command = [litellm, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
+            found["litellm"] = stack.enter_context(process(command, port, 120.0))
+        yield found
+
+
+# The client
+
+
+@dataclass
+class Talk:
+    """A conversation whose history has a given size and grows by a question and an answer with each request."""
+
+    name: str
+    size: int
+    elements: list[str] = field(default_factory=list)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        drawn = random.Random(self.name)
+        words = [f"w{drawn.randrange(10**6)}" for _ in range(400)]
+        while sum(map(len, self.elements)) < self.size:
+            text = " ".join(drawn.choices(words, k=120))
+            role = "assistant" if len(self.elements) % 2 else "user"
+            self.elements.append(json.dumps({"role": role, "content": [{"type": "text", "text": text}]}))
+        self.elements = self.elements[: len(self.elements) // 2 * 2]
+
+    def body(self) -> bytes:
+        """The next request."""
+        self.number += 1
+        self.elements.append(json.dumps({"role": "user", "content": f"question {self.number}"}))
+        body = f'{{"model":"{MODEL}","max_tokens":100,"stream":true,"messages":[{",".join(self.elements)}]}}'
+        answer = [{"type": "text", "text": "word " * (EVENTS - 5)}]
+        self.elements.append(json.dumps({"role": "assistant", "content": answer}))
+        return body.encode()
+
+
+async def first_event(client: Any, url: str, talk: Talk) -> float:
+    """Seconds until the first event of the response; the rest is read too."""
+    headers = {"x-api-key": "none", "authorization": "Bearer none", "x-foldline-session": talk.name}
+    headers |= {"anthropic-version": "2023-06-01", "content-type": "application/json"}
+    body = talk.body()
+    start = time.perf_counter()
+    async with client.post(url + _PATH, data=body, headers=headers) as response:
+        assert response.status == 200, await response.text()
+        await response.content.readany()
+        seconds = time.perf_counter() - start
+        await response.read()
+    return seconds
+
+
+async def in_turn(urls: dict[str, str], *, size: int, requests: int) -> dict[str, list[float]]:
+    """One request after the other, to all servers in turn. The first three requests of a talk are not counted."""
+    import aiohttp
+
+    found: dict[str, list[float]] = {name: [] for name in urls}
+    async with aiohttp.ClientSession() as client:
+        talks: dict[str, Talk] = {}
+        for number in range(requests):
+            if number % 20 == 0:
+                talks = {name: Talk(f"{name}-{size}-{number}", size) for name in urls}
+            for name in random.sample(list(urls), len(urls)):
+                seconds = await first_event(client, urls[name], talks[name])
+                if number % 20 > 2:
+                    found[name].append(seconds)
+            await asyncio.sleep(0.05)  # the client works; meanwhile the exchange is recorded
+    return found
+
+
+async def at_rate(url: str, talks: list[Talk], *, rate: float, seconds: float) -> list[float]:
+    """Requests at a fixed rate, whether the earlier ones have ended or not."""
+    import aiohttp
+
+    found: list[float] = []
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+
+        async def one(talk: Talk) -> None:
+            found.append(await first_event(client, url, talk))
+
+        start, tasks = time.perf_counter(), []
+        for number in range(int(rate * seconds)):
+            await asyncio.sleep(max(0.0, start + number / rate - time.perf_counter()))
+            tasks.append(asyncio.create_task(one(talks[number % len(talks)])))
+        await asyncio.gather(*tasks)
+    return found
+
+
+async def throughput(url: str, name: str, *, size: int, seconds: float, connections: int = 16) -> float:
+    """Requests a second over several connections."""
+    import aiohttp
+
+    count, end = 0, time.perf_counter() + seconds
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+
+        async def work(number: int) -> None:
+            nonlocal count
+            talk = Talk(f"{name}-t{number}", size)
+            while time.perf_counter() < end:
+                await first_event(client, url, talk)
+                count += 1
+
+        await asyncio.gather(*(work(number) for number in range(connections)))
+    return count / seconds
+
+
+def at(values: list[float], share: float) -> float:
+    """A percentile in milliseconds."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1e3
+
+
+def show(title: str, found: dict[str, list[float]]) -> None:
+    print(title)
+    direct = found["direct"]
+    for name, values in found.items():
+        added = f"   added p50 {at(values, 0.5) - at(direct, 0.5):6.2f}, p99 {at(values, 0.99) - at(direct, 0.99):7.2f}"
+        print(f"  {name:9} p50 {at(values, 0.5):7.2f} ms, p99 {at(values, 0.99):8.2f}{added * (name != 'direct')}")
+
+
+async def run(urls: dict[str, str], given: argparse.Namespace) -> None:
+    show("first event, 20 kB bodies, one at a time", await in_turn(urls, size=20_000, requests=given.requests))
+    quick = {name: url for name, url in urls.items() if name != "litellm"}
+    loaded: dict[str, list[float]] = {name: [] for name in quick}
+    talks = {name: [Talk(f"{name}-large-{n}", 400_000) for n in range(25)] for name in quick}
+    for name, url in quick.items():
+        await at_rate(url, talks[name], rate=10, seconds=2.5)  # each talk is recorded once, which is not counted
+        await asyncio.sleep(given.settle)
+    for _ in range(given.rounds):
+        for name in random.sample(list(quick), len(quick)):
+            loaded[name] += await at_rate(quick[name], talks[name], rate=given.rate, seconds=4)
+    show(f"first event, 400 kB bodies, {given.rate:.0f} requests a second", loaded)
+    rates = {name: [] for name in urls}  # type: dict[str, list[float]]
+    for number in range(3):
+        for name, url in urls.items():
+            rates[name].append(await throughput(url, f"{name}-{number}", size=20_000, seconds=3))
+    best = {name: statistics.median(values) for name, values in rates.items()}
+    print("requests a second, 16 connections, 20 kB bodies: " + ", ".join(f"{n} {v:,.0f}" for n, v in best.items()))
+
+
+def main(argv: list[str]) -> int:
+    options = argparse.ArgumentParser(prog="python -m bench proxy_latency", description=__doc__)
+    options.add_argument("--requests", type=int, default=200, help="requests of the first measurement")
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--rate", type=float, default=50.0)
+    options.add_argument("--settle", type=float, default=2.0, help="seconds to wait until large talks are recorded")
+    options.add_argument("--litellm", default=os.environ.get("FOLDLINE_LITELLM", ""), help="the command of litellm")
+    options.add_argument("--role", choices=["stub", "bare"], help=argparse.SUPPRESS)
+    options.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
+    options.add_argument("--upstream", default="", help=argparse.SUPPRESS)
+    given = options.parse_args(argv)
+    if given.role:
+        return serve(given.role, given.port, given.upstream)
+    with tempfile.TemporaryDirectory() as place, servers(Path(place), given.litellm) as urls:
+        asyncio.run(run(urls, given))
+    return 0
