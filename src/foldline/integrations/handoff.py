@@ -1,0 +1,162 @@
+"""A session as a hand-over for another agent: a text, or a session file that the agent resumes from.
+
+The text has the digest of everything before the last turn, and then the last turn. It is a message of the user, marked
+as reference. Secrets are removed. A session file holds only this message, because calls and thinking of one agent mean
+nothing to another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from foldline.json_text import dumps, encode
+from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.placeholders import without_handles, without_recall
+from foldline.redact.redact import redact
+from foldline.session.session import Session
+
+TARGETS = ("markdown", "claude-code", "codex", "pi")
+PART_CHARS = 4_000
+"""The largest number of characters of one part of the last turn. The middle of a longer part is left out."""
+TURN_CHARS = 60_000
+"""The largest number of characters of the last turn. Its oldest messages are left out."""
+_INTRODUCTION = (
+    "You take over the work of another agent. Below is the record of its session, for reference: first a digest of the"
+    " earlier conversation, then the last turn. Check the state of the files before you change them, and go on where it"
+    " stopped."
+)
+_NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFile:
+    """A session file of an agent."""
+
+    path: Path
+    """Where the agent looks for it."""
+    data: bytes
+    resume: str
+    """The command that continues from it."""
+
+
+def handoff_text(session: Session) -> str:
+    """The hand-over of a session as Markdown. The session is folded before its last turn if that is possible."""
+    session.fold(force=True)
+    timeline, fold = session.timeline, session.timeline.fold
+    digest = fold.digest.message.text if fold and fold.digest else ""
+    first = [_message_text(timeline.shown[index]) for index in (fold.pinned if fold else ())]
+    kept = [*(fold.carried if fold else ()), *range(max(timeline.cut, timeline.lead), len(timeline))]
+    turn: list[str] = []
+    size = 0
+    for index in reversed(kept):
+        text = _message_text(timeline.shown[index])
+        size += len(text)
+        if size > TURN_CHARS:
+            turn.append("[earlier messages of the turn are left out]")
+            break
+        turn.append(text)
+    sections = ["# Hand-over", _INTRODUCTION]
+    if any(first):
+        sections += ["## First request", *filter(None, first)]
+    if digest:
+        sections += ["## Earlier conversation", without_handles(digest)]
+    sections += ["## Last turn", *filter(None, reversed(turn))]
+    return redact("\n\n".join(sections)) + "\n"
+
+
+def _message_text(message: Message) -> str:
+    """A message as Markdown: who speaks, then its texts, calls and results. Thinking is left out."""
+    pieces = []
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                pieces.append(_shortened(without_recall(text)))
+            case ToolCall(name=name, arguments=arguments):
+                pieces.append(f"called `{name}`: {_shortened(arguments)}")
+            case ToolResult():
+                pieces.append(f"result{' (error)' * part.is_error}:\n{_fenced(_shortened(without_recall(part.text)))}")
+            case Thinking():
+                continue
+            case _:
+                pieces.append(f"[{part.kind}]")
+    speaker = {"user": "user", "assistant": "agent", "tool": "tool"}.get(message.role, message.role)
+    return f"**{speaker}:** " + "\n\n".join(pieces) if any(map(str.strip, pieces)) else ""
+
+
+def _shortened(text: str) -> str:
+    half = PART_CHARS // 2
+    left_out = len(text) - 2 * half
+    return text if left_out <= 0 else f"{text[:half]}\n[… {left_out:,} characters left out …]\n{text[-half:]}"
+
+
+def _fenced(text: str) -> str:
+    """The text in a code block whose fence does not occur in the text."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"
+
+
+# Session files
+
+
+def session_file(  # noqa: PLR0913 (all but two are named at the call)
+    target: str, text: str, *, folder: Path, session_id: str, at: datetime, environment: Mapping[str, str] = os.environ
+) -> SessionFile:
+    """The session file of an agent that works in `folder`; `at` is its time in UTC."""
+    time = at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+    home = Path(environment.get("HOME") or Path.home())
+    if target == "claude-code":
+        root = Path(environment.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+        path = root / "projects" / _NOT_IN_PATHS.sub("-", str(folder)) / f"{session_id}.jsonl"
+        lines = _claude_code_lines(text, str(folder), session_id, time)
+        return SessionFile(path=path, data=_jsonl(lines), resume=f"claude --resume {session_id}")
+    if target == "codex":
+        root = Path(environment.get("CODEX_HOME") or home / ".codex")
+        name = f"rollout-{at.strftime('%Y-%m-%dT%H-%M-%S')}-{session_id}.jsonl"
+        lines = _codex_lines(text, str(folder), session_id, time)
+        path = root / "sessions" / at.strftime("%Y/%m/%d") / name
+        return SessionFile(path=path, data=_jsonl(lines), resume=f"codex resume {session_id}")
+    root = Path(environment.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
+    slug = f"--{str(folder).lstrip('/').replace('/', '-').replace(':', '-')}--"
+    path = root / "sessions" / slug / f"{time.replace(':', '-').replace('.', '-')}_{session_id}.jsonl"
+    return SessionFile(
+        path=path,
+        data=_jsonl(_pi_lines(text, str(folder), session_id, time, at)),
+        resume=f"pi --session {session_id}",
+    )
+
+
+def _jsonl(lines: list[dict[str, Any]]) -> bytes:
+    return encode("".join(f"{dumps(line)}\n" for line in lines))
+
+
+def _claude_code_lines(text: str, folder: str, session_id: str, time: str) -> list[dict[str, Any]]:
+    base = {"parentUuid": None, "isSidechain": False, "userType": "external", "cwd": folder, "sessionId": session_id}
+    message = {"role": "user", "content": text}
+    return [{**base, "version": "2.1.0", "type": "user", "message": message, "uuid": session_id, "timestamp": time}]
+
+
+def _codex_lines(text: str, folder: str, session_id: str, time: str) -> list[dict[str, Any]]:
+    origin = {"originator": "foldline", "cli_version": "0.0.0", "source": "cli", "model_provider": None}
+    meta = {"session_id": session_id, "id": session_id, "timestamp": time, "cwd": folder, **origin}
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+    return [
+        {"timestamp": time, "type": "session_meta", "payload": meta},
+        {"timestamp": time, "type": "response_item", "payload": message},
+        {"timestamp": time, "type": "event_msg", "payload": {"type": "user_message", "message": text, "images": []}},
+    ]
+
+
+def _pi_lines(text: str, folder: str, session_id: str, time: str, at: datetime) -> list[dict[str, Any]]:
+    head = {"type": "session", "version": 3, "id": session_id, "timestamp": time, "cwd": folder}
+    content = [{"type": "text", "text": text}]
+    message = {"role": "user", "content": content, "timestamp": int(at.timestamp() * 1000)}
+    entry = {"type": "message", "id": session_id[:8], "parentId": None, "timestamp": time, "message": message}
+    return [head, entry]
