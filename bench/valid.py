@@ -138,8 +138,7 @@ class Agent:
         if policy.leave == "digest":
             policy = policy.but(digest_tokens=300)
         self.session = Session(model=self.model, policy=policy, format=format, tools=self.tools)
-        self.last: tuple[tuple[Any, ...], list[Any]] | None = None
-        """What the last request depended on, and its elements without cache marks."""
+        self.prefix = PrefixCheck(tally)
         self.branches = 0
         self.is_thinking = chance.random() < 0.5
         tally.sessions += 1
@@ -245,18 +244,7 @@ class Agent:
 
     def compare(self, body: dict[str, Any]) -> None:
         """Count a prefix that changed although nothing but messages was added since the last request."""
-        session = self.session
-        basis = (self.branches, session.state.snapshot.version.entry, session.model.name)
-        elements = [without_marks(element) for element in body.get("messages") or body.get("input") or body["contents"]]
-        if self.last is not None and self.last[0] == basis:
-            sent, now = as_stream(self.last[1]), as_stream(elements)
-            if now[: len(sent)] != sent:
-                place = next(
-                    (at for at, pair in enumerate(zip(sent, now, strict=False)) if pair[0] != pair[1]), len(now)
-                )
-                self.tally.changed += 1
-                self.tally.note(f"block {place} of {len(sent)} changed: {sent[place][:250]} → {str(now[place:])[:250]}")
-        self.last = basis, elements
+        self.prefix.compare(body, (self.branches, self.session.state.snapshot.version.entry, self.session.model.name))
 
     def do_something_else(self) -> None:
         """Fold, unfold, branch, pin, switch the model or the policy, recall, or send a picture."""
@@ -284,6 +272,29 @@ class Agent:
             session.use(policy=session.policy.but(target_ratio=chance.choice((0.0, 0.3)), rules=session.policy.rules))
         else:
             session.add(picture_message(self.words(1, 8)))
+
+
+class PrefixCheck:
+    """Compares each request of a session with the request before it."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.last: tuple[tuple[Any, ...], list[str]] | None = None
+        """What the last request depended on, and its blocks without cache marks."""
+
+    def compare(self, body: dict[str, Any], basis: tuple[Any, ...]) -> None:
+        """Count a request that does not begin with the blocks of the last one, if both depend on the same `basis`."""
+        elements = body.get("messages") or body.get("input") or body["contents"]
+        now = as_stream([without_marks(element) for element in elements])
+        if self.last is not None and self.last[0] == basis:
+            sent = self.last[1]
+            if now[: len(sent)] != sent:
+                place = next(
+                    (at for at, pair in enumerate(zip(sent, now, strict=False)) if pair[0] != pair[1]), len(now)
+                )
+                self.tally.changed += 1
+                self.tally.note(f"block {place} of {len(sent)} changed: {sent[place][:250]} → {str(now[place:])[:250]}")
+        self.last = basis, now
 
 
 def picture_message(text: str) -> Message:
@@ -335,7 +346,7 @@ def replayed(options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
 
 
 def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tally) -> None:
-    """Replay one recorded conversation, with a request before each reply.
+    """Replay one recorded conversation, with a request before each reply. A reply may be several messages.
 
     Recorded usage is left out, because it counts other requests: those of the recording, with its tools.
     """
@@ -343,15 +354,20 @@ def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tal
     account = Account(clock=lambda: 0.0, counter=lambda text: len(text) // 4 + 1, takes_foreign=True, needs_tools=False)
     policy = Policy.preset("balanced").but(window_tokens=window, reply_tokens=0)
     session = Session(model=model, policy=policy, format=format)
+    prefix = PrefixCheck(tally)
     tally.sessions += 1
+    before = None
+    """The message before the current one; of a reply that results interrupt, its last message."""
     for message in messages:
-        if message.role == "assistant" and any(other.is_prompt for other in session.timeline.messages[-50:]):
+        is_new = before is None or before.role != "assistant" or message.meta.reply not in ("", before.meta.reply)
+        if message.role == "assistant" and is_new and any(other.is_prompt for other in session.timeline.messages[-50:]):
             try:
                 body = session.view().render(format).body
             except ViewTooLarge:
                 tally.too_large += 1
                 return
             tally.requests += 1
+            prefix.compare(body, (session.state.snapshot.version.entry,))
             whole = body if format == "gemini" else {**body, "model": model}
             if format == "anthropic":
                 whole["max_tokens"] = 200
@@ -361,4 +377,6 @@ def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tal
                 tally.note(answer.error.message)
                 return
         session.add(replace(message, meta=replace(message.meta, usage=None)))
+        is_interrupted = before is not None and before.meta.reply and message.role == "tool"
+        before = before if is_interrupted else message
     tally.folds += session.folds
