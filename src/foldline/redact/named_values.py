@@ -108,7 +108,11 @@ _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
-_NAMES = RulesByMark((name, name) for name in (*_STRONG, *patterns.MAYBE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
+_KIND_OF = {
+    name: next((kind for part, kind in _KINDS if part in name), "credential")
+    for name in (*_STRONG, *patterns.MAYBE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES)
+}
+_NAMES = RulesByMark((name, name) for name in _KIND_OF)
 
 
 def find_named_values(searched: SearchedText) -> Iterator[Hit]:
@@ -117,11 +121,11 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
     unassigned = UnassignedValues(text)
     until, tried_until, is_masked = 0, dict[str, int](), MASK in text
     for at, end, name in _names(searched):
-        if at < until or at < tried_until.get(name, 0) or (is_masked and _MASKED.match(text, end)):
+        if at < until or at < tried_until.get(name, 0) or (name in _WHOLE and not _is_whole_word(text, at, end)):
+            continue
+        if is_masked and _MASKED.match(text, end):
             continue
         strong = name in _STRONG
-        if name in _WHOLE and not _is_whole_word(text, at, end):
-            continue
         rest_end = run_end(_REST, text, end)
         tried_until[name] = rest_end
         until = rest_end if strong else until
@@ -140,7 +144,7 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
                 tried_until[name] = run_end(_HARMLESS_RUN, text, sign.end())
         if span is not None:
             until = span[1]
-            yield Hit(*span, next((kind for part, kind in _KINDS if part in name), "credential"))
+            yield Hit(*span, _KIND_OF[name])
 
 
 def _names(searched: SearchedText) -> list[tuple[int, int, str]]:
@@ -157,9 +161,10 @@ def _names(searched: SearchedText) -> list[tuple[int, int, str]]:
 
 def _is_whole_word(text: str, at: int, end: int) -> bool:
     """Whether a name is a word of its own, also in camel case."""
-    before, after = text[at - 1 : at], text[end : end + 1]
-    starts = not before.isalpha() or (before.islower() and text[at].isupper())
-    return starts and not after.isalnum()
+    if text[end : end + 1].isalnum():
+        return False
+    before = text[at - 1 : at]
+    return not before.isalpha() or (before.islower() and text[at].isupper())
 
 
 def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, strong: bool) -> tuple[int, int] | None:
@@ -247,8 +252,9 @@ def _is_value_without_sign(text: str, start: int, quote: str, *, strong: bool) -
 
 def _follows_semicolon(text: str, at: int) -> bool:
     """Whether a name stands in a list that is separated by semicolons, such as a connection string."""
-    start = max(text.rfind(";", max(0, at - 24), at), text.rfind("&", max(0, at - 24), at))
-    return start >= 0 and text[start] == ";" and " " not in text[start + 2 : at]
+    before = text[max(0, at - 24) : at]
+    start = before.rfind(";")
+    return start >= 0 and "&" not in before[start:] and " " not in before[start + 2 :]
 
 
 def _is_value(  # noqa: PLR0913
@@ -283,4 +289,4 @@ def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
         return strong and len(value) >= 6 and _INNER_DIGIT.search(value) is not None and looks_typed(value)
     if not strong:
         return len(value) >= 16 and looks_random(value)
-    return len(value) >= 4 if whole else len(value) >= 6 and any(not letter.isalpha() for letter in value)
+    return len(value) >= 4 if whole else len(value) >= 6 and not value.isalpha()

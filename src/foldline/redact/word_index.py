@@ -62,19 +62,20 @@ class WordIndex:
     """The words of marks, and which of them other words contain."""
 
     def __init__(self) -> None:
-        self._whole, self._starts, self._ends, self._inner = set[bytes](), set[bytes](), set[bytes](), set[bytes]()
-        self._start_sizes, self._end_sizes = list[int](), list[int]()
+        self._inner, self._whole = set[bytes](), set[bytes]()
+        self._starts, self._ends = dict[int, set[bytes]](), dict[int, set[bytes]]()
+        """Words of marks that start or end with a blank, by their number of letters."""
         self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
         """The words that contain no mark, and the marks in other known words."""
 
     def add(self, marks: Iterable[bytes]) -> None:
         """Add the words of marks, as `mark_words` returns them."""
         for mark in marks:
-            starts, ends = mark.startswith(b" "), mark.endswith(b" ")
-            kind = self._whole if starts and ends else self._starts if starts else self._ends if ends else self._inner
-            kind.add(mark)
-        self._start_sizes = sorted({len(mark) for mark in self._starts})
-        self._end_sizes = sorted({len(mark) for mark in self._ends})
+            letters, starts, ends = mark.strip(), mark.startswith(b" "), mark.endswith(b" ")
+            if starts != ends:
+                (self._starts if starts else self._ends).setdefault(len(letters), set()).add(letters)
+            else:
+                (self._whole if starts else self._inner).add(letters)
         self._memory = (set(), {})
 
     def marks_in(self, words: set[bytes]) -> frozenset[bytes]:
@@ -83,30 +84,33 @@ class WordIndex:
         words = words - harmless
         new = words.difference(known)
         marks = frozenset[bytes]().union(*[known[word] for word in words - new])
-        return marks.union(*self._learn(new)) if new else marks
+        if not new:
+            return marks
+        return marks.union(self._look_up(new) if len(new) > _MAX_NEW_WORDS else self._learn(new))
 
-    def _learn(self, new: set[bytes]) -> list[Iterable[bytes]]:
-        """The marks in words that are not known yet. They are known from now on, if they are not too many."""
-        joined = b" ".join(new)
-        inner = [mark for mark in self._inner if mark in joined]
-        if len(new) > _MAX_NEW_WORDS:
-            return [inner, *map(self._outer_marks, new)]
+    def _learn(self, new: set[bytes]) -> set[bytes]:
+        """The marks in words that are not known yet. They are known from now on."""
         harmless, known = self._memory
         if len(harmless) + len(known) > _MAX_KNOWN_WORDS:
             harmless, known = self._memory = set(), {}
-        found: list[Iterable[bytes]] = []
+        found = self._look_up(new)
         for word in new:
-            marks = frozenset((*self._outer_marks(word), *[mark for mark in inner if mark in word]))
-            if len(word) <= _MAX_WORD_BYTES and marks:
-                known[word] = marks
-            elif len(word) <= _MAX_WORD_BYTES:
-                harmless.add(word)
-            found.append(marks)
+            if len(word) <= _MAX_WORD_BYTES:
+                whole = b" " + word + b" "
+                marks = frozenset([mark for mark in found if mark in whole])
+                if marks:
+                    known[word] = marks
+                else:
+                    harmless.add(word)
         return found
 
-    def _outer_marks(self, word: bytes) -> list[bytes]:
-        """The marks that are the word, or with which it starts or ends."""
-        whole = b" " + word + b" "
-        found = [whole[:size] for size in self._start_sizes if whole[:size] in self._starts]
-        found += [whole[-size:] for size in self._end_sizes if whole[-size:] in self._ends]
-        return [*found, whole] if whole in self._whole else found
+    def _look_up(self, words: set[bytes]) -> set[bytes]:
+        """The marks that any of some words contain."""
+        joined = b" ".join(words)
+        found = {mark for mark in self._inner if mark in joined}
+        found.update([b" " + mark + b" " for mark in self._whole & words])
+        for size, starts in self._starts.items():
+            found.update([b" " + mark for mark in starts.intersection([word[:size] for word in words])])
+        for size, ends in self._ends.items():
+            found.update([mark + b" " for mark in ends.intersection([word[-size:] for word in words])])
+        return found
