@@ -204,6 +204,8 @@ def _is_secret_value(  # noqa: PLR0913
     whole: bool,
 ) -> bool:
     """Whether the value of an assignment is a secret. `whole` means that the value is certainly complete."""
+    if not whole and value[0].isalpha():
+        return False
     if not strong and (len(value[0]) < 16 or not mixes_characters(value[0])):
         return False
     if is_placeholder(value[0]):

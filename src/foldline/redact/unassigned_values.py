@@ -82,7 +82,7 @@ class UnassignedValues:
         """The value of the name at `at`; `rest_end` is the end of the identifier that contains it."""
         text = self.text
         after = text[rest_end : rest_end + 1]
-        if after in ("<", ">") or (after == " " and ">" in text[rest_end : rest_end + 120]):
+        if after in ("<", ">") or (after == " " and text.find(">", rest_end, rest_end + 120) > 0):
             found = _NEXT_ELEMENT.match(text, rest_end)
             if found is None and _ELEMENT_START.search(text, max(0, at - 42), at):
                 found = _ELEMENT.match(text, rest_end)

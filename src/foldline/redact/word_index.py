@@ -62,20 +62,18 @@ class WordIndex:
     """The words of marks, and which of them other words contain."""
 
     def __init__(self) -> None:
-        self._inner, self._whole = set[bytes](), set[bytes]()
-        self._starts, self._ends = dict[int, set[bytes]](), dict[int, set[bytes]]()
-        """Words of marks that start or end with a blank, by their number of letters."""
+        self._whole, self._parts = set[bytes](), set[bytes]()
+        """The words of marks that are whole words, without their blanks, and those that may be a part of a word."""
         self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
         """The words that contain no mark, and the marks in other known words."""
 
     def add(self, marks: Iterable[bytes]) -> None:
         """Add the words of marks, as `mark_words` returns them."""
         for mark in marks:
-            letters, starts, ends = mark.strip(), mark.startswith(b" "), mark.endswith(b" ")
-            if starts != ends:
-                (self._starts if starts else self._ends).setdefault(len(letters), set()).add(letters)
+            if mark.startswith(b" ") and mark.endswith(b" "):
+                self._whole.add(mark.strip())
             else:
-                (self._whole if starts else self._inner).add(letters)
+                self._parts.add(mark)
         self._memory = (set(), {})
 
     def marks_in(self, words: set[bytes]) -> frozenset[bytes]:
@@ -106,11 +104,7 @@ class WordIndex:
 
     def _look_up(self, words: set[bytes]) -> set[bytes]:
         """The marks that any of some words contain."""
-        joined = b" ".join(words)
-        found = {mark for mark in self._inner if mark in joined}
-        found.update([b" " + mark + b" " for mark in self._whole & words])
-        for size, starts in self._starts.items():
-            found.update([b" " + mark for mark in starts.intersection([word[:size] for word in words])])
-        for size, ends in self._ends.items():
-            found.update([mark + b" " for mark in ends.intersection([word[-size:] for word in words])])
-        return found
+        joined = b" ".join([b"", *words, b""])
+        return {mark for mark in self._parts if mark in joined}.union(
+            [b" " + mark + b" " for mark in self._whole & words]
+        )
