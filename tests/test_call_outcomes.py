@@ -25,8 +25,18 @@ from foldline.tool_calls import InterpretedCall
         ("grep -rn nothing src", "Exit code 1", ""),
         ("cat notes.md", "the job ended with exit code 3\nand more", ""),
         ("git commit -m x", "The user doesn't want to proceed with this tool use.", "refused"),
+        ("npm test", "Exit code 137\n[Request interrupted by user for tool use]", "interrupted"),
+        ("npm test", "ok so far\nExit code: 143", "interrupted"),
+        ("npm test", "Command timed out after 2m 0.0s", "interrupted"),
+        ("npm test | tail", "Exit code 137", ""),
     ],
 )
 def test_an_outcome_is_stated_only_if_the_result_proves_it(command: str, result: str, status: str) -> None:
     call = InterpretedCall(kind="run", command=command)
     assert call_outcome(result, failed=False, call=call).status == status
+
+
+def test_an_interrupted_edit_was_not_done() -> None:
+    outcome = call_outcome("[Request interrupted by user for tool use]", failed=True, call=InterpretedCall(kind="edit"))
+    assert outcome.status == "interrupted"
+    assert not outcome.is_done

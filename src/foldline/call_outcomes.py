@@ -13,7 +13,11 @@ from typing import NamedTuple
 from foldline.human_input import is_refusal
 from foldline.tool_calls import InterpretedCall
 
-PASSED, FAILED, REFUSED, UNKNOWN = "passed", "failed", "refused", ""
+PASSED, FAILED, REFUSED, INTERRUPTED, UNKNOWN = "passed", "failed", "refused", "interrupted", ""
+_KILLED = frozenset({124, 130, 137, 143, -2, -9, -15})
+"""Exit statuses of a command that was stopped from outside: by a signal, or by a time limit."""
+_INTERRUPTED = ("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted")
+"""How the result, or the last line of the result, of an interrupted call begins."""
 _ENDS_CHARS = 4_000
 """Number of characters at the start and at the end of a result that are read."""
 _LINE_CHARS = 200
@@ -56,7 +60,7 @@ _ERROR_WORD = re.compile(
 )
 _TOOL_ERRORS = (
     *("<tool_use_error>", "Error: ", "Error calling tool", "String to replace not found", "File has not been read"),
-    *("Failed to ", "[Request interrupted", "No such file", "InputValidationError"),
+    *("Failed to ", "No such file", "InputValidationError"),
 )
 """How results begin that say that an edit or a read was not done."""
 _TAGS = re.compile(r"</?[a-z_]{4,30}>")
@@ -67,14 +71,14 @@ class CallOutcome(NamedTuple):
     """What the result of a call proves."""
 
     status: str = UNKNOWN
-    """`passed`, `failed`, `refused` (by a person), or "" if the result proves nothing."""
+    """`passed`, `failed`, `refused` (by a person), `interrupted`, or "" if the result proves nothing."""
     line: str = ""
     """The line of the result that shows the outcome: its error, or its last line."""
 
     @property
-    def is_failure(self) -> bool:
-        """Whether the call was not done, or failed."""
-        return self.status in {FAILED, REFUSED}
+    def is_done(self) -> bool:
+        """Whether nothing says that the call failed, was refused or was interrupted."""
+        return self.status in {PASSED, UNKNOWN}
 
 
 def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutcome:
@@ -82,6 +86,8 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
     if is_refusal(text):
         return CallOutcome(REFUSED, "")
     ends = text if len(text) <= 2 * _ENDS_CHARS else f"{text[:_ENDS_CHARS]}\n{text[-_ENDS_CHARS:]}"
+    if text.startswith(_INTERRUPTED) or (call.kind == "run" and _last_line(text).startswith(_INTERRUPTED)):
+        return CallOutcome(INTERRUPTED, "")
     if call.kind != "run":
         failed = failed or (call.kind in {"read", "edit"} and text.startswith(_TOOL_ERRORS))
         return CallOutcome(FAILED, error_line(ends)) if failed else CallOutcome(UNKNOWN, "")
@@ -91,11 +97,17 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
     lines = [line for line in lines if not _EXIT_LINE.fullmatch(line)]
     last = lines[-1][:_LINE_CHARS] if lines else ""
     status = _run_status(call.command, exit_status, ends, last, failed=failed)
+    if status == FAILED and exit_status in _KILLED:
+        return CallOutcome(INTERRUPTED, f"exit status {exit_status}")
     if status == FAILED:
         return CallOutcome(FAILED, error_line(ends) or (f"exit status {exit_status}" if exit_status else ""))
     if status == PASSED:
         return CallOutcome(PASSED, last)
     return CallOutcome(UNKNOWN, next((line for line in lines if _ERROR_LINE.match(line)), last)[:_LINE_CHARS])
+
+
+def _last_line(text: str) -> str:
+    return text[-_LINE_CHARS:].rstrip().rpartition("\n")[2]
 
 
 def _exit_status(lines: list[str]) -> int | None:

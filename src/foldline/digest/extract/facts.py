@@ -318,9 +318,9 @@ class _FactExtractor:
         self._put_outcome(indexes, interpreted, outcome, text)
         shown: list[IdentifiedLine] | None = [] if interpreted.kind == "read" else None
         self.identifiers.read(index, text, Origin.RESULT, source=interpreted.path or interpreted.command, lines=shown)
-        if not outcome.is_failure and shown is not None:
+        if outcome.is_done and shown is not None:
             self.files.record_read(interpreted.path, index, shown, part=interpreted.is_partial)
-        elif not outcome.is_failure and interpreted.kind == "edit":
+        elif outcome.is_done and interpreted.kind == "edit":
             self.files.record_edit(interpreted.path, called_at, "\n".join(interpreted.replaced).split("\n"), added)
 
     def _read_answer(
@@ -344,18 +344,18 @@ class _FactExtractor:
     ) -> None:
         """Store what a call did, once its result is known."""
         if interpreted.kind in {"read", "edit"} and interpreted.path:
-            kind = "failed" if outcome.is_failure else "modified" if interpreted.kind == "edit" else "read"
+            kind = "failed" if not outcome.is_done else "modified" if interpreted.kind == "edit" else "read"
             key = f"{kind} {interpreted.path}"
             old = self.found.get(key, Fact(kind, interpreted.path, (), times=0))
-            note = outcome.line if outcome.is_failure else interpreted.purpose or old.note
+            note = outcome.line if not outcome.is_done else interpreted.purpose or old.note
             self._put(key, Fact(kind, interpreted.path, _merge_indexes(old.indexes, indexes), note, old.times + 1))
-            if not outcome.is_failure:
+            if outcome.is_done:
                 self._drop(f"failed {interpreted.path}")
             if kind == "modified":
                 self.turns.add_change(indexes[-1], interpreted.path)
         elif interpreted.command and outcome.status != REFUSED:
             self._put_run(indexes, interpreted.command, outcome, text)
-        elif outcome.is_failure and outcome.line:
+        elif not outcome.is_done and outcome.line:
             self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
 
     def _put_run(self, indexes: tuple[int, ...], command: str, outcome: CallOutcome, text: str) -> None:
