@@ -38,8 +38,13 @@ _CLIENT_COMMANDS = frozenset(
 )
 """Commands that the user gives to the agent program, not to the model."""
 
+PLAN_TOOL = "ExitPlanMode"
+QUESTION_TOOLS = (PLAN_TOOL, "AskUserQuestion")
+"""Tools by which the agent asks the user to approve or to choose."""
+PLAN_HEADING = "## Approved Plan:"
+"""When the user approves a plan, the result may repeat the plan under this heading."""
 _REFUSED = "The user doesn't want to "
-_COMMENT = "the user said:"
+_COMMENT = "To tell you how to proceed, the user said:"
 _COMMENT_CHARS = 10_000
 _AFTER_COMMENT, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
 """The start of a text that the agent program adds after the user's words, and of a text that it writes instead of
@@ -92,3 +97,19 @@ def refusal_comment(result: str) -> str:
     """
     comment = result[:_COMMENT_CHARS].partition(_COMMENT)[2].partition(_AFTER_COMMENT)[0].strip()
     return "" if comment.startswith(_CLARIFICATION) else comment
+
+
+def is_command(text: str) -> bool:
+    """Whether a text with the user's role is a command to the agent program, whose own text follows as a prompt."""
+    return "<command-name>" in text
+
+
+def user_answer(call: str, result: str) -> tuple[str, str] | None:
+    """What a person answered to a question of the agent, and the plan that the person approved; None for other calls.
+
+    `call` is the name of the tool, or a text that begins with it.
+    """
+    if not call.startswith(QUESTION_TOOLS):
+        return None
+    answer, _, plan = result.partition(PLAN_HEADING)
+    return answer.strip(), plan.strip()

@@ -165,7 +165,7 @@ class Policy:
     digest_shared: bool = False
     """If the provider's cache makes this cheaper, the digest request begins with the session's view."""
     coverage_ratio: float = 0.5
-    """If a model's digest shows less than this share of the facts, missing facts are added, within `digest_tokens`."""
+    """If a model's digest shows less than this share of the facts, names are added to it, within `digest_tokens`."""
     on_failure: Literal["local", "keep"] = "local"
     """What happens if a model fails to write a digest.
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import Session
-from foldline.digest.audit import add_missing_facts, audit
+from foldline.digest.audit import audit
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.local import local_digest_text
+from foldline.digest.local import local_digest_text, with_certain_facts
 from foldline.digest.markup import HEADINGS
 from foldline.fold import Digest, Fold, Loss
 from foldline.message import Message, user
@@ -42,22 +42,22 @@ def test_kept_and_missing_facts_add_up_to_all_facts(messages: list[Message], cap
 
 
 @given(works(), st.integers(100, 3_000), st.floats(0, 1))
-def test_adding_missing_facts_shows_more_within_the_token_limit(
+def test_what_is_added_to_a_models_digest_shows_more_within_the_token_limit(
     messages: list[Message], cap: int, floor: float
 ) -> None:
     facts = extract_facts(messages, 0)
     text = model("- something was done")
     before = audit(text, facts)
-    fuller, loss = add_missing_facts(text, facts, min_coverage=floor, max_tokens=cap, count_tokens=len)
-    assert fuller == text or len(fuller) <= cap
-    assert (fuller == text) == (loss.carried == 0)
+    longer, loss = with_certain_facts(text, facts, min_coverage=floor, max_tokens=cap, count_tokens=len)
+    assert longer.startswith(text)
+    assert longer == text or len(longer) <= cap
     assert loss.kept == before.kept + loss.carried
-    assert [line for line in fuller.split("\n") if line.startswith("#")] == list(HEADINGS)
+    assert loss.carried >= 0
 
 
 def test_the_most_important_missing_fact_comes_first_with_its_handle() -> None:
     loss = audit(model("- The parser is being ported."), parser())
-    assert loss.missing[0] == "Never touch wire_format.json! [#1]"
+    assert loss.missing[0] == "Port the parser to Rust. Never touch wire_format.json! [#1]"
     assert any(said.startswith("cargo test --all") and said.endswith("[#4-5]") for said in loss.missing)
     assert loss.coverage < 0.5
 
@@ -67,21 +67,21 @@ def test_a_paraphrased_sentence_counts_as_shown() -> None:
     assert not any("Never touch" in said for said in audit(text, parser()).missing)
 
 
-def test_missing_facts_go_under_the_last_heading() -> None:
-    text, loss = add_missing_facts(model("- ported"), parser(), min_coverage=0.9, max_tokens=4_000, count_tokens=len)
-    head, _, carried = text.partition("# Carryover\n")
-    assert head == model("- ported").partition("# Carryover\n")[0]
-    assert "- Never touch wire_format.json! [#1]" in carried.split("\n")
-    assert "none" not in carried.split("\n")
+@pytest.mark.parametrize("text", [model("- ported"), "The parser was ported."])
+def test_the_users_words_the_state_and_the_changed_files_are_added_to_any_models_digest(text: str) -> None:
+    longer, loss = with_certain_facts(text, parser(), min_coverage=0.9, max_tokens=4_000, count_tokens=len)
+    added = longer.removeprefix(text).split("\n")
+    for line in (
+        "# User's words",
+        "User: Port the parser to Rust. Never touch wire_format.json! [#1]",
+        "# Status",
+        "- Failed: cargo test --all: error: cannot find value trailer [#4-5]",
+        "# Files changed",
+        "- /w/src/parser.rs: parse_header [#3]",
+    ):
+        assert line in added
     assert loss.coverage >= 0.9
     assert loss.carried > 0
-
-
-def test_a_digest_without_the_heading_gets_it() -> None:
-    text, _ = add_missing_facts(
-        "The parser was ported.", parser(), min_coverage=0.9, max_tokens=4_000, count_tokens=len
-    )
-    assert text.startswith("The parser was ported.\n\n# Carryover\n- ")
 
 
 @pytest.mark.parametrize(

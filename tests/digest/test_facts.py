@@ -20,6 +20,10 @@ def kinds(facts: Facts, kind: str) -> list[str]:
     return [fact.text for fact in facts.facts.values() if fact.kind == kind]
 
 
+def said(facts: Facts) -> list[str]:
+    return [words.text for words in facts.user_words]
+
+
 @given(works() | sound(turns=5) | broken(), st.data())
 @pytest.mark.promise("S3.32")
 def test_extraction_in_pieces_finds_the_same_facts(messages: list[Message], data: st.DataObject) -> None:
@@ -50,9 +54,8 @@ def test_hidden_messages_reasoning_and_media_give_no_facts() -> None:
         role="user", parts=(Text(text="Look at this."), Media(kind="image", data="QUJD", text="inTheImage"))
     )
     facts = extract_facts([hidden, thought, media], 0)
-    assert kinds(facts, "request") == ["Look at this."]
+    assert said(facts) == ["Look at this."]
     assert not facts.identifiers
-    assert not kinds(facts, "constraint")
 
 
 def test_files_are_recorded_with_what_was_done_to_them() -> None:
@@ -108,25 +111,35 @@ def test_tasks_created_one_by_one_are_tracked_by_number() -> None:
     ]
 
 
-def test_a_digest_among_the_messages_is_merged_and_not_quoted() -> None:
+def test_a_model_digest_among_the_messages_is_kept_whole() -> None:
+    before = "[header]\n# Objective\n- port it [#1]\n# Guardrails\n- never log\n# Plan\n- ship it [#3-4]"
+    facts = extract_facts([user("old"), user(before, kind="digest")], 0)
+    assert facts.earlier_digest is not None
+    assert facts.earlier_digest.text == before
+    assert said(facts) == ["old"]
+
+
+def test_a_local_digest_among_the_messages_is_merged() -> None:
     before = (
-        "[header]\n# Objective\n- port it [#1]\n# Guardrails\n- never log\n# Plan\n- ship it [#3-4]\n# Carryover\nnone"
+        "[header]\n# Turns\nUser: port it [#1]\nUser refused: never log [#2]\n# Plan\n- pending: ship it [#3-4]\n"
+        "# Rationale\n- nom, because it is small [#4]"
     )
-    facts = extract_facts([user("old"), user("older"), user("x"), user("y"), user(before, kind="digest")], 0)
-    assert "port it" in kinds(facts, "request")
-    assert kinds(facts, "constraint") == ["never log"]
-    assert [(fact.text, fact.indexes) for fact in facts.facts.values() if fact.kind == "open"] == [("ship it", (2, 3))]
-    assert not any("#" in fact.text for fact in facts.facts.values())
+    facts = extract_facts([*[user("x")] * 4, user(before, kind="digest")], 0)
+    assert facts.earlier_digest is None
+    assert said(facts)[-2:] == ["port it", "never log"]
+    assert kinds(facts, "decision") == ["nom, because it is small"]
+    assert [(fact.text, fact.indexes) for fact in facts.facts.values() if fact.kind == "open"] == [
+        ("pending: ship it", (2, 3))
+    ]
 
 
 def test_text_added_by_the_host_is_not_part_of_a_request() -> None:
     facts = extract_facts([user("Fix it.<system-reminder>You must always call tools</system-reminder>")], 0)
-    assert kinds(facts, "request") == ["Fix it."]
-    assert not kinds(facts, "constraint")
+    assert said(facts) == ["Fix it."]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("<command-name>/exit</command-name>\n<command-message>exit</command-message>", []),
         ("<command-name>/model</command-name><command-args></command-args>", []),
@@ -134,8 +147,8 @@ def test_text_added_by_the_host_is_not_part_of_a_request() -> None:
         ("/compact and then write the tests", ["/compact and then write the tests"]),
     ],
 )
-def test_a_command_to_the_host_is_not_a_request(text: str, said: list[str]) -> None:
-    assert kinds(extract_facts([user(text)], 0), "request") == said
+def test_a_command_to_the_host_is_not_a_request(text: str, words: list[str]) -> None:
+    assert said(extract_facts([user(text)], 0)) == words
 
 
 def test_a_commit_is_recorded_with_its_message() -> None:
@@ -145,6 +158,38 @@ def test_a_commit_is_recorded_with_its_message() -> None:
     assert kinds(extract_facts(work.messages, 0), "command")[0].startswith(
         'git commit -m "feat(parser): read the header once Because twice is slow.'
     )
+
+
+def test_products_of_commands_are_recorded() -> None:
+    work = Work()
+    work.call("Bash", "[main 1a2b3c4] Read the header once\n 1 file changed", command="git commit -m x")
+    work.call("Bash", "To github.com:a/b.git\n   1a2b3c4..5d6e7f8  once -> once", command="git push")
+    work.call("Bash", "https://github.com/a/b/pull/17", command="gh pr create --fill")
+    work.call("Bash", "  Local: http://localhost:5173/", command="npm run dev")
+    work.call("Bash", "[main 9a9a9a9] never made", failed=True, command="git commit -m y")
+    assert kinds(extract_facts(work.messages, 0), "produced") == [
+        "Committed 1a2b3c4 Read the header once",
+        "Pushed once -> once",
+        "Named by gh https://github.com/a/b/pull/17",
+        "Served http://localhost:5173/",
+    ]
+
+
+def test_a_changed_file_is_recorded_with_what_was_written() -> None:
+    work = Work()
+    work.call("Write", "created", file_path="/w/a.py", content="import os\n\n\ndef read_header(raw):\n    return raw\n")
+    work.call("Edit", "ok", file_path="/w/a.py", old_string="    return raw", new_string="    return parse_header(raw)")
+    changed = [fact.changes for fact in extract_facts(work.messages, 0).facts.values() if fact.kind == "modified"]
+    assert changed == [("read_header", "`return parse_header(raw)`")]
+
+
+def test_the_text_of_a_command_is_told_as_such_and_not_as_words_of_the_user() -> None:
+    command = "<command-name>/review</command-name><command-args>the parser</command-args>"
+    text = "# Review\n" + "Look at everything. " * 20
+    facts = extract_facts([user(command), user(text), user("Stop.")], 0)
+    assert [" ".join(words.split()) for words in said(facts)] == ["/review the parser", "Stop."]
+    assert [(words.kind, words.text) for words in facts.turns[0].inputs] == [("command", text.strip())]
+    assert said(extract_facts([user(command), user("No, stop.")], 0))[-1] == "No, stop."
 
 
 def test_an_error_is_recorded_without_the_tags_of_the_host() -> None:
@@ -160,22 +205,6 @@ def test_a_line_without_spaces_is_not_cut_inside_an_identifier() -> None:
         f"valueNumber{place}" for place in range(100)
     }
     assert not [name for name in facts.identifiers if name.startswith(("alue", "lue", "Number", "umber"))]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("You must not rename it", "never push to main", "Keep the API as it is", "Use at most 4 threads please"),
-        *(
-            "Das darf nicht passieren",
-            "il ne doit jamais écrire",
-            "必须保留旧的接口，谢谢你的帮助",
-            "반드시 테스트를 통과해야 합니다 지금",
-        ),
-    ],
-)
-def test_constraints_are_found_in_many_languages(text: str) -> None:
-    assert kinds(extract_facts([user(f"Port the parser. {text}.")], 0), "constraint") == [text + "."]
 
 
 def test_facts_hold_no_secrets() -> None:
@@ -200,8 +229,7 @@ def test_facts_are_bounded_and_dropped_identifiers_are_still_recognised() -> Non
     facts = extract_facts(messages, 0)
     assert len(facts.identifiers) <= 4500
     assert len(facts.facts) <= 500
-    assert "Never touch legacy_mode!" in kinds(facts, "constraint")
-    assert kinds(facts, "request")[0] == "Port it. Never touch legacy_mode!"
+    assert said(facts)[0] == "Port it. Never touch legacy_mode!"
     assert facts.forgotten
 
 
@@ -232,4 +260,4 @@ def test_identifiers_are_found_in_the_shortest_line_and_in_every_piece_of_a_long
 
 def test_text_of_the_agent_program_is_no_request_even_between_unclosed_tags() -> None:
     text = "<system-reminder>a</system-reminder>fix it<ide_selection>open<command-message>echo</command-message>"
-    assert kinds(extract_facts([user(text)], 0), "request") == ["fix it<ide_selection>open"]
+    assert said(extract_facts([user(text)], 0)) == ["fix it<ide_selection>open"]

@@ -102,7 +102,8 @@ class TestOneRequest:
     def test_max_tokens_and_the_cancellation_signal_are_passed_on(self) -> None:
         scripted, sign = Scripted(), threading.Event()
         write_model_digest(
-            request(talk(2), max_tokens=300, stop_signal=sign), Digester(complete=scripted, model="gpt-5")
+            request(talk(2), max_tokens=300, stop_signal=sign, plain_list=True),
+            Digester(complete=scripted, model="gpt-5"),
         )
         assert scripted.asks[0].max_tokens == 300
         assert scripted.asks[0].signal is sign
@@ -447,7 +448,7 @@ class TestTime:
 
 
 class TestAudit:
-    def test_missing_facts_are_appended_to_a_digest(self) -> None:
+    def test_what_the_record_knows_is_added_to_a_digest(self) -> None:
         digest = made(request(talk(6), min_coverage=0.9), Digester(complete=Scripted()))
         assert digest.by != "local"
         assert "src/part_3.py" in digest.message.text

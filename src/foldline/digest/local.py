@@ -7,56 +7,79 @@ The sections come first; each has a share of the budget. The carryover fills the
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from foldline.digest.audit import audit
 from foldline.digest.carried import carry_digest
-from foldline.digest.carryover import Carryover, format_excerpts, format_paths
+from foldline.digest.carryover import carryover_lines
 from foldline.digest.checks import no_gain
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.extract.facts import Facts, extract_facts
-from foldline.digest.markup import REFERENCE, handles_of, quote, remove_instructions
+from foldline.digest.markup import REFERENCE, quote, remove_instructions
 from foldline.digest.narrative import important_chars, tell_turns
 from foldline.digest.status import Status
-from foldline.fold import Digest
+from foldline.fold import Digest, Loss
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
 from foldline.redact.redact import clean_text, redact
 
-ORDER = ("Earlier digest", "Turns", "Status", "Plan", "Rationale", "Files changed", "Carryover", "Calls")
+USER_WORDS, _NAMES = "User's words", "Names"
+"""Sections that are added to a model's digest: what the user said, and the carryover."""
+ORDER = (
+    "Earlier digest",
+    "Turns",
+    USER_WORDS,
+    "Status",
+    "Plan",
+    "Rationale",
+    "Files changed",
+    "Carryover",
+    "Calls",
+    _NAMES,
+)
 """The sections of a local digest, in their order."""
 SHARES = {
     "Earlier digest": 0.3,
     "Status": 0.1,
     "Plan": 0.06,
-    "Files changed": 0.05,
-    "Turns": 0.57,
-    "Rationale": 0.04,
-    "Calls": 0.13,
+    "Files changed": 0.08,
+    "Turns": 0.5,
+    "Rationale": 0.05,
+    "Calls": 0.15,
 }
 """The largest share of the budget for each section; the rest is for the carryover."""
-_MAX_TURNS_SHARE = 0.85
+_SMALL_SHARES, _LARGE_CHARS = {"Turns": 0.2, "Calls": 0.24, "Files changed": 0.04, "Rationale": 0.0}, 7_000
+"""The shares in the smallest digest that differ; they grow to those of `SHARES` at this length."""
+ADDED_SECTIONS = re.compile(rf"^# (?:{USER_WORDS}|Status|Files changed)$", re.MULTILINE)
+"""The headings of the sections that are added to a model's digest."""
+_CERTAIN_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
+"""The shares of the room below a model's digest; that of the user's words is a share of what the others leave."""
+_MAX_TURNS_SHARE = 0.95
 """If the first and the newest prompts are long, the turns may have this share."""
-_SMALL_TURNS_SHARE, _SMALL_CALLS_SHARE, _LARGE_CHARS = 0.27, 0.18, 7_000
-"""In a small digest, the turns have a smaller share and the calls a larger one: these in the smallest digest, those of
-`SHARES` from this length on.
+_LABEL_CHARS, _HEADING_CHARS, _MIN_CHARS = 60, 14, 60
+"""Maximum length of the file or command at the start of a line of the carryover; the length of a heading; the smallest
+carryover.
 """
-_LABEL_CHARS = 60
-"""Maximum length of the file or command that begins a line of the carryover."""
-_HEADING_CHARS, _MIN_CHARS = 14, 60
 _MIN_TOKENS = 160
 """If the budget in tokens is smaller, the digest has no sections, only its first lines."""
-_FEW_NAMES = 8
-"""If there are at most this many other names, files among them are shown with their folder."""
-_GROUP_SIZE = 3
-"""If a file or command has at least this number of identifiers, they are shown together after its name."""
-_FIT_ATTEMPTS = 4
-"""Maximum number of times that the carryover is chosen to fill the budget."""
-_SAFE = 0.985
+_FIT_ATTEMPTS, _SAFE = 3, 1.2
+"""Maximum number of times that the carryover is written, and by how much more than the excess it is made smaller."""
 _MAX_SHARE = 0.75
 """The largest size of a digest, as a share of the tokens that leave the view."""
+_DROPPED = (
+    _NAMES,
+    "Carryover",
+    "Calls",
+    "Rationale",
+    "Files changed",
+    "Plan",
+    "Status",
+    "Turns",
+    USER_WORDS,
+    "Earlier digest",
+)
+"""The sections from which lines are dropped if the text is too long, in this order."""
 _MAX_SKIPPED = 8
 """A section counts as full when more than this number of lines did not fit."""
 
@@ -121,7 +144,7 @@ def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Dige
     )
     text = without_handles(text.removeprefix(header).strip())
     text, _ = remove_instructions(text, allowed=facts.user_text, has_turns=True)
-    if not facts.facts and not facts.identifiers:
+    if not (facts.facts or facts.identifiers or facts.turns):
         text = text.partition("\n")[0]
     text = "\n".join(filter(None, (prior, text)))
     return Digest(message=request.scope.message(text, header=request.header), cause=cause)
@@ -157,6 +180,28 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
     return next((each for each in (text, *shorter) if each and count_tokens(each) <= max_tokens), first)
 
 
+def with_certain_facts(  # noqa: PLR0913 (keyword arguments)
+    text: str,
+    facts: Facts,
+    *,
+    min_coverage: float,
+    max_tokens: int,
+    count_tokens: CountTokens,
+    kept_indexes: Collection[int] = (),
+    plain_list: bool = False,
+) -> tuple[str, Loss]:
+    """A model's digest with what the record knows for certain added below it, within `max_tokens`; and its loss report.
+
+    The user's words, the state of the work and the changed files are not left to the model. If the text then shows less
+    than the share `min_coverage` of all facts, identifiers are added. For a plain list, only open work is added.
+    """
+    digest = _LocalDigest(facts, max_tokens, count_tokens, frozenset(kept_indexes))
+    before = audit(text, facts, kept_indexes=kept_indexes)
+    longer = digest.add_to(text, min_coverage=min_coverage, plain_list=plain_list)
+    after = audit(longer, facts, kept_indexes=kept_indexes)
+    return longer, replace(after, carried=after.kept - before.kept, unsourced=before.unsourced)
+
+
 class _LocalDigest:
     def __init__(self, facts: Facts, max_tokens: int, count_tokens: CountTokens, kept: Collection[int]) -> None:
         self.facts, self.max_tokens, self.count_tokens, self.kept = facts, max_tokens, count_tokens, kept
@@ -164,77 +209,66 @@ class _LocalDigest:
 
     def write(self, head: str, prior_digest: str) -> str:
         """The whole text: what must not be lost first, then as many lines and names as fit."""
-        chars_per_token = self._chars_per_token(head)
-        room = int((self.max_tokens - self.count_tokens(head)) * chars_per_token)
-        for _ in range(_FIT_ATTEMPTS):
-            sections = self._sections(room, prior_digest)
-            text = _render(head, sections)
-            used = self.count_tokens(text)
-            if used <= self.max_tokens:
+        room = int((self.max_tokens - self.count_tokens(head)) * self._chars_per_token(head))
+        sections = self._sections(room, prior_digest)
+        text = _render(head, sections)
+        used = self.count_tokens(text)
+        per_token = len(text) / max(1, used)
+        left = int((self.max_tokens - used) * per_token) - _HEADING_CHARS
+        for _ in range(_FIT_ATTEMPTS if left > _MIN_CHARS else 0):
+            sections["Carryover"] = carryover_lines(self.facts, self.kept, text, left, self._label)
+            excess = self.count_tokens(_render(head, sections)) - self.max_tokens
+            if excess <= 0:
                 break
-            room = int(room * self.max_tokens / used * _SAFE)
+            left -= int(excess * per_token * _SAFE)
         return self._truncated(head, sections)
+
+    def add_to(self, text: str, *, min_coverage: float, plain_list: bool) -> str:
+        """A model's text with the sections below it that the record knows for certain."""
+        status, used = self.status, self.count_tokens(text)
+        room = int((self.max_tokens - used) * len(text) / max(1, used)) - 3 * _HEADING_CHARS
+        waiting = [line for line, name in status.open_lines() if name not in text]
+        if plain_list:
+            return self._truncated(text, {"Status": waiting})
+        sections = {"Status": _fitting([*waiting, *status.outcome_lines()], int(room * _CERTAIN_SHARES["Status"]))}
+        sections["Files changed"] = _fitting(status.file_lines(), int(room * _CERTAIN_SHARES["Files changed"]))
+        left = room - sum(map(_cost, sections.values()))
+        sections[USER_WORDS] = tell_turns(
+            self.facts.turns, int(left * _CERTAIN_SHARES[USER_WORDS]), self.kept, only_user=True
+        )
+        longer = _render(text, sections)
+        left -= _cost(sections[USER_WORDS])
+        if left > _MIN_CHARS and audit(longer, self.facts, kept_indexes=self.kept).coverage < min_coverage:
+            sections[_NAMES] = carryover_lines(self.facts, self.kept, longer, left, self._label)
+        return self._truncated(text, sections)
 
     def _chars_per_token(self, head: str) -> float:
         """The number of characters per token in the text of this conversation."""
-        turns = self.facts.turns
-        sample = "\n".join([head, *(turn.prompt for turn in turns[-3:])])
-        sample += "\n".join([words.text for turn in turns[-3:] for words in turn.replies[-2:]])
-        sample += "\n".join([call.text for call in self.facts.calls.values()])
+        turns = self.facts.turns[-3:]
+        words = [text for turn in turns for text in (turn.prompt, *(words.text for words in turn.replies[-2:]))]
+        sample = "\n".join([head, *words, *(call.text for call in self.facts.calls.values())])
         return len(sample) / max(1, self.count_tokens(sample))
 
     def _sections(self, room: int, prior_digest: str) -> dict[str, list[str]]:
-        """The lines of each section, within this number of characters."""
-        status, shares = self.status, SHARES
+        """The lines of each section but the carryover, within this number of characters."""
+        status, grown = self.status, min(1.0, room / _LARGE_CHARS)
+        shares = {name: grown * share + (1 - grown) * _SMALL_SHARES.get(name, share) for name, share in SHARES.items()}
         sections: dict[str, list[str]] = {}
         earlier = self.facts.earlier_digest
         texts = [prior_digest, earlier.text if earlier and earlier.message_index not in self.kept else ""]
         sections["Earlier digest"] = carry_digest("\n".join(filter(None, texts)), int(room * shares["Earlier digest"]))
-        sections["Status"] = _fitting(status.status_lines(), int(room * shares["Status"]))
+        sections["Status"] = _fitting(
+            [*(line for line, _ in status.open_lines()), *status.outcome_lines()], int(room * shares["Status"])
+        )
         sections["Plan"] = _fitting(status.plan_lines(), int(room * shares["Plan"]))
         sections["Files changed"] = _fitting(status.file_lines(), int(room * shares["Files changed"]))
-        told = room - sum(map(_cost, sections.values()))
-        grown = min(1.0, room / _LARGE_CHARS)
-        most = max(shares["Turns"], min(_MAX_TURNS_SHARE, 1.2 * important_chars(self.facts.turns) / max(1, told)))
-        told_room = int(told * (_SMALL_TURNS_SHARE + (most - _SMALL_TURNS_SHARE) * grown))
-        sections["Turns"] = tell_turns(self.facts.turns, told_room, self.kept)
-        shown = _render("", sections)
-        sections["Rationale"] = _fitting(status.reason_lines(shown), int(room * shares["Rationale"]))
-        calls_share = _SMALL_CALLS_SHARE + (shares["Calls"] - _SMALL_CALLS_SHARE) * grown
-        sections["Calls"] = self._calls(int(room * calls_share))
         left = room - sum(map(_cost, sections.values())) - _HEADING_CHARS
-        sections["Carryover"] = self._carryover(left, _render("", sections)) if left > _MIN_CHARS else []
+        verbatim = min(int(left * _MAX_TURNS_SHARE), important_chars(self.facts.turns)) if grown == 1 else 0
+        sections["Turns"] = tell_turns(self.facts.turns, max(int(left * shares["Turns"]), verbatim), self.kept)
+        shown = _render("", sections)
+        for name, lines in (("Rationale", status.reason_lines(shown)), ("Calls", status.call_lines())):
+            sections[name] = _fitting(lines, min(int(room * shares[name]), room - sum(map(_cost, sections.values()))))
         return sections
-
-    def _calls(self, room: int) -> list[str]:
-        """The calls most likely to be made again at the same place, in the order of the record."""
-        calls, end = self.facts.calls, self.facts.end
-        ranked = sorted(calls, key=lambda place: (-calls[place].weight(end), place))
-        taken = []
-        for place in ranked:
-            call = calls[place]
-            line = f"- {quote(call.text)} [{handles_of((call.message_index,))}]"
-            if call.message_index not in self.kept and len(line) < room:
-                taken.append((call.message_index, line))
-                room -= len(line) + 1
-        return [line for _, line in sorted(taken)]
-
-    def _carryover(self, room: int, shown: str) -> list[str]:
-        """The lines of the last section: the working folder, files, excerpts, then other identifiers."""
-        status = self.status
-        carryover = Carryover(self.facts, self.kept, shown)
-        excerpts, words = carryover.choose(room, shown)
-        paths = {path.rpartition("/")[2]: path for path in map(status.short_path, status.files)}
-        files = [paths[word] for word in words if word in paths]
-        lines = [f"- Files: {quote(format_paths(files))}"] if files else []
-        best = {word: self.facts.identifiers[word].lines[0] for word in words if word not in paths}
-        counts = Counter(line.source for line in best.values())
-        grouped = {word: line for word, line in best.items() if line.source and counts[line.source] >= _GROUP_SIZE}
-        lines += format_excerpts(excerpts, grouped, self._label)
-        others = [word for word in best if word not in grouped]
-        if len(others) <= _FEW_NAMES:
-            others = [_with_folder(word, best[word].text) for word in others]
-        return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
 
     def _label(self, source: str) -> str:
         """The file or command with which a line begins. A long path is cut at its start, a long command at its end."""
@@ -250,16 +284,12 @@ class _LocalDigest:
         If the text does not fit the budget, lines at its end are dropped.
         """
         text = _render(head, sections)
-        while self.count_tokens(text) > self.max_tokens and any(sections.values()):
-            next(sections[name] for name in reversed(ORDER) if sections[name]).pop()
+        while (used := self.count_tokens(text)) > self.max_tokens and any(sections.values()):
+            excess = len(text) * (used - self.max_tokens) // used
+            while excess >= 0 and any(sections.values()):
+                excess -= len(next(sections[name] for name in _DROPPED if sections.get(name)).pop())
             text = _render(head, sections)
         return clean_text(text)
-
-
-def _with_folder(name: str, line: str) -> str:
-    """The path in a line that ends with this file name; the name alone if the line has no such path."""
-    found = re.search(rf"[\w.@~/-]{{0,200}}/{re.escape(name)}(?![\w/-])", line)
-    return found[0] if found else name
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:

@@ -90,25 +90,22 @@ def body_of(text: str, *headers: str) -> str:
 # Entries
 
 _ENTRY_CHARS = 200
-_KIND_OF_SECTION = {
-    "objective": "request",
-    "guardrails": "constraint",
-    "shipped": "done",
-    "stuck": "error",
-    "rationale": "decision",
-    "plan": "open",
-}
-"""For each section, the kind of fact that its entries become when a digest is read. Entries of "Active" are outdated by
-then and entries of "Carryover" are identifiers, so both have no kind.
-"""
+_KIND_OF_SECTION = {"rationale": "decision", "plan": "open"}
+"""The kinds of facts that entries of these sections become when a local digest is read."""
 TURNS = "# Turns"
 """The heading of a local digest under which the conversation is told turn by turn."""
-SPEAKERS = {"user": "User", "agent": "Agent", "refusal": "User refused", "answer": "User answered"}
+SPEAKERS = {
+    "user": "User",
+    "agent": "Agent",
+    "refusal": "User refused",
+    "answer": "User answered",
+    "command": "Command text",
+}
 """How the entries under `TURNS` begin, by who speaks."""
 _SPEAKER_OF = {label: name for name, label in SPEAKERS.items()}
-_TURN_ENTRY = re.compile(r"^(User|Agent|User refused|User answered): ")
+_TURN_ENTRY = re.compile(rf"^({'|'.join(SPEAKERS.values())}): ")
 _INDENT = "  "
-_SECTION = re.compile(r"#+\s+(\w+)|(Shipped|Active|Stuck):?$")
+_SECTION = re.compile(r"#+\s+(\w+)")
 _HANDLES = re.compile(r"(?<!\s)\s*+\[(#\d+(?:-\d+)?(?:, #\d+(?:-\d+)?)*)\]\s*$")
 _HANDLE_RANGE = re.compile(r"#(\d+)(?:-(\d+))?")
 _EMPTY = {"", "none", "none."}
@@ -122,14 +119,18 @@ def entry(text: str, indexes: Iterable[int], *, max_chars: int = _ENTRY_CHARS) -
     return f"- {shown} [{handles_of(indexes)}]"
 
 
-def turn_entry(speaker: str, text: str, indexes: Iterable[int]) -> str:
-    r"""Words of the user or the agent as an entry. The lines after the first are indented.
+def quote_lines(text: str) -> str:
+    r"""A text of several lines, each escaped; blank lines are left out."""
+    return "\n".join([line for line in map(quote, _LINE_ENDS.split(text)) if line])
 
-    >>> turn_entry("user", "Fix it.\nThen stop.", [0])
+
+def turn_entry(speaker: str, text: str, index: int) -> str:
+    r"""Escaped words of the user or the agent as an entry. The lines after the first are indented.
+
+    >>> turn_entry("user", "Fix it.\nThen stop.", 0)
     'User: Fix it.\n  Then stop. [#1]'
     """
-    lines = [line for line in map(quote, _LINE_ENDS.split(text)) if line]
-    return f"{SPEAKERS[speaker]}: {f'{chr(10)}{_INDENT}'.join(lines)} [{handles_of(indexes)}]"
+    return f"{SPEAKERS[speaker]}: {text.replace(chr(10), chr(10) + _INDENT)} [{handle(index, index)}]"
 
 
 def is_local_digest(text: str) -> bool:
@@ -187,7 +188,7 @@ def read_entries(text: str, index: int) -> Iterator[tuple[str, str, tuple[int, .
     for line in map(str.strip, text.split("\n")):
         heading = _SECTION.match(line)
         if heading:
-            section = (heading[1] or heading[2]).lower()
+            section = heading[1].lower()
             continue
         handles = _HANDLES.search(line)
         words = (line[: handles.start()] if handles else line).removeprefix("- ").strip()

@@ -16,12 +16,11 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from foldline.digest.audit import add_missing_facts, add_open_work
 from foldline.digest.checks import clean_reply, no_gain, reject_body, reject_reply, too_large, too_small
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.extract.facts import extract_facts
-from foldline.digest.local import CountTokens, write_local_digest
+from foldline.digest.local import ADDED_SECTIONS, CountTokens, with_certain_facts, write_local_digest
 from foldline.digest.markup import REFERENCE, remove_instructions
 from foldline.digest.prompt import sections_prompt, transcript_lines
 from foldline.fold import Digest
@@ -42,6 +41,12 @@ _MIN_SHARE, _MIN_TOKENS = 0.01, 24
 """The smallest allowed size of a digest: this share of the folded tokens, or this number of tokens, whichever is
 smaller.
 """
+_NARRATIVE_SHARE = 0.6
+"""The share of a digest that the model may write. The rest is for what the record knows for certain."""
+_ADDED = (
+    "The user's words, the changed files, the outcomes of commands and the open calls are added below your digest as "
+    "they are recorded. Do not list them: say what was done and why, where things stand, and what comes next."
+)
 _FRAMING_TOKENS, _MIN_ROOM = 16, 64
 """Number of tokens that a provider adds around two messages, and the smallest number of tokens for a transcript."""
 _OVERFLOW = re.compile(
@@ -80,7 +85,9 @@ class _ModelDigest:
     def __init__(self, request: DigestRequest, digester: Digester) -> None:
         self.request, self.digester = request, digester
         self.prompt = request.prompt or sections_prompt(request.scope)
-        self.reply_tokens = max(1, min(request.max_tokens, digester.reply, digester.window // 4))
+        self.added = "" if request.plain_list or request.prompt is not None else _ADDED
+        wanted = int(request.max_tokens * _NARRATIVE_SHARE) if self.added else request.max_tokens
+        self.reply_tokens = max(1, min(wanted, digester.reply, digester.window // 4))
         """Longest reply in tokens. The limit is at most a quarter of the window, because two replies must fit into the
         request that merges them.
         """
@@ -115,6 +122,8 @@ class _ModelDigest:
         """
         request, size = self.request, self.digester.size
         room, prior = self._room(), redact(request.prior_digest)
+        if request.facts is not None:  # the sections below the model's text are written anew
+            prior = ADDED_SECTIONS.split(prior, maxsplit=1)[0].strip()
         thinking = request.with_thinking
         texts = ["\n".join(transcript_lines(message, with_thinking=thinking)) for message in request.messages]
         if size(prior) > room // 3:
@@ -135,7 +144,11 @@ class _ModelDigest:
     def _room(self) -> int:
         window = self.digester.window
         around = self.prompt.write(
-            "", prior_digest="none", max_words=self.reply_tokens, instructions=self.request.instructions
+            "",
+            prior_digest="none",
+            max_words=self.reply_tokens,
+            instructions=self.request.instructions,
+            added=self.added,
         )
         room = window - self.reply_tokens - self.digester.size(self.prompt.system + around) - _FRAMING_TOKENS
         if room < _MIN_ROOM:
@@ -153,6 +166,7 @@ class _ModelDigest:
                 prior_digest=prior_digest,
                 max_words=int(self.reply_tokens * _WORDS_PER_TOKEN) if request.prompt is None else 0,
                 instructions=request.instructions if last else "",
+                added=self.added,
             ),
             model=self.digester.model,
             max_tokens=self.reply_tokens,
@@ -175,33 +189,24 @@ class _ModelDigest:
         return text
 
     def finish(self, body: str) -> Digest:
-        """The finished digest.
-
-        If the text shows too few facts, missing facts are appended. Raises `DigestRejected` if the size is wrong.
-        """
+        """The finished digest, with what the record knows for certain. Raises `DigestRejected` if the size is wrong."""
         request, count_tokens = self.request, self.request.count_tokens
         facts = request.facts or extract_facts(request.messages, request.first_index)
         reference = "" if request.plain_list else f"{REFERENCE}\n"
         head = count_tokens(request.scope.message(reference, header=request.header).text)
         _reject(too_large(count_tokens(body) + head, request.max_tokens))
         _reject(too_small(count_tokens(body), self._least()))
-        text, loss = add_missing_facts(
+        text, loss = with_certain_facts(
             body,
             facts,
             min_coverage=request.min_coverage,
             max_tokens=request.max_tokens - head,
             count_tokens=count_tokens,
             kept_indexes=request.kept_indexes,
-        )
-        text = add_open_work(
-            text,
-            facts,
-            max_tokens=request.max_tokens - head,
-            count_tokens=count_tokens,
-            kept_indexes=request.kept_indexes,
+            plain_list=request.plain_list,
         )
         text = without_handles(text) if request.plain_list else text
-        text, removed = remove_instructions(text, allowed=f"{self.user_text}\n{facts.user_text}")
+        text, removed = remove_instructions(text, allowed=f"{self.user_text}\n{facts.user_text}", has_turns=True)
         message = request.scope.message(f"{reference}{text}", header=request.header, role=request.role)
         if request.covered_tokens:
             _reject(no_gain(count_tokens(message.text), request.covered_tokens))

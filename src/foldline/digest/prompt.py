@@ -71,10 +71,16 @@ class DigestPrompt:
     `{previous_summary}`: the prior digest without a fence. `{limit}`: the length limit and the user's wishes.
     """
 
-    def write(self, transcript: str, *, prior_digest: str = "", max_words: int = 0, instructions: str = "") -> str:
-        """The user turn. If an inserted text contains something like `{messages}`, this is not replaced."""
+    def write(
+        self, transcript: str, *, prior_digest: str = "", max_words: int = 0, instructions: str = "", added: str = ""
+    ) -> str:
+        """The user turn. If an inserted text contains something like `{messages}`, this is not replaced.
+
+        `added` says what is added to the digest without the model.
+        """
         prior = _escape(prior_digest)
-        limit = f"\n\nAt most {max_words:,} words." if max_words else ""
+        limit = f"\n\n{added}" if added else ""
+        limit += f"\n\nAt most {max_words:,} words." if max_words else ""
         values = {
             "messages": transcript,
             "previous_summary": prior,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from foldline.digest.extract.calls import OPEN_WORK_CHARS
 from foldline.digest.extract.facts import Fact, Facts
-from foldline.digest.extract.open_work import OPEN_WORK_CHARS
-from foldline.digest.markup import entry
+from foldline.digest.markup import entry, handles_of, quote
 from foldline.tool_calls import is_check, strip_command
 
-_MAX_FAILURES, _MAX_PASSED, _MAX_COMMITS, _MAX_DONE = 6, 3, 4, 8
-_COMMAND_CHARS, _LINE_CHARS = 110, 140
+_MAX_FAILURES, _MAX_PASSED, _MAX_PRODUCTS, _MAX_DONE = 6, 4, 10, 8
+_COMMAND_CHARS, _FILE_CHARS = 110, 260
 _MAX_NAMED_FILES = 8
 _MAX_ROOT_CHARS = 1_000
 """Longest folder that can be the root: text that is no path may have a slash at every character."""
@@ -37,22 +37,24 @@ class Status:
         """A path without the working folder."""
         return path.removeprefix(self.root) if self.root else path
 
-    def status_lines(self) -> Iterator[str]:
-        """What is open, failing, passed, committed, and changed since."""
+    def open_lines(self) -> Iterator[tuple[str, str]]:
+        """Calls without a result and background work without a report, each with its id."""
         for fact in self._facts.open_work(self._kept):
-            yield entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS)
-        failures = sorted((*self.newest("failed"), *self.newest("error")), key=lambda fact: -fact.indexes[-1])
-        for fact in failures[:_MAX_FAILURES]:
+            yield entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS), fact.note
+
+    def outcome_lines(self) -> Iterator[str]:
+        """What failed, what was produced, what passed, and which files were changed since."""
+        failures = [*self.newest("failed"), *self.newest("interrupted"), *self.newest("error")]
+        for fact in sorted(failures, key=lambda fact: -fact.indexes[-1])[:_MAX_FAILURES]:
             named = fact.text if fact.kind == "error" else f"{self._short(fact)}: {fact.note}".removesuffix(": ")
-            yield entry(f"Failed: {named}", fact.indexes)
+            yield entry(f"{'Interrupted' if fact.kind == 'interrupted' else 'Failed'}: {named}", fact.indexes)
+        for fact in self.newest("produced")[:_MAX_PRODUCTS]:
+            yield entry(fact.text, fact.indexes)
         changed = self.newest("modified")
         last_change = max([fact.indexes[-1] for fact in changed], default=-1)
         for fact in self.newest("passed")[:_MAX_PASSED]:
             when = "" if fact.indexes[-1] > last_change else ", before the last change of a file"
             yield entry(f"Passed{when}: {self._short(fact)}: {fact.note}".removesuffix(": "), fact.indexes)
-        commits = self.newest("commit")
-        for fact in commits[:_MAX_COMMITS]:
-            yield entry(f"Committed: {fact.text}", fact.indexes)
         yield from self._changed_since(changed, "commit", self._facts.last_commit)
         yield from self._changed_since(changed, "test, build or lint", self._facts.last_check)
 
@@ -85,11 +87,19 @@ class Status:
                 yield entry(fact.text, fact.indexes)
 
     def file_lines(self) -> Iterator[str]:
-        """The files that were changed, with what the last change was for."""
+        """The files that were changed, with the purpose of the last change and what was written."""
         for fact in self.newest("modified"):
             times = f" ×{fact.times}" if fact.times > 1 else ""
-            note = f": {fact.note}" if fact.note else ""
-            yield entry(f"{self.short_path(fact.text)}{times}{note}", fact.indexes[-1:], max_chars=_LINE_CHARS)
+            about = "; ".join(filter(None, (fact.note, ", ".join(fact.changes))))
+            text = f"{self.short_path(fact.text)}{times}: {about}".removesuffix(": ")
+            yield entry(text, fact.indexes[-1:], max_chars=_FILE_CHARS)
+
+    def call_lines(self) -> Iterator[str]:
+        """The newest call at each place, those most likely to be needed again first."""
+        end = self._facts.end
+        for call in sorted(self._facts.calls.values(), key=lambda call: (-call.weight(end), call.text)):
+            if call.message_index not in self._kept:
+                yield f"- {quote(call.text)} [{handles_of((call.message_index,))}]"
 
     def _short(self, fact: Fact) -> str:
         text = self.short_path(fact.text)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from foldline.human_input import refusal_comment
 from foldline.tool_calls import edited_files, patched_files
 
 if TYPE_CHECKING:
@@ -31,12 +32,6 @@ _NOT_HUMAN = (
 )
 """Prefixes of texts that have the user's role but were not written by a person."""
 _SYNTHETIC_MARKS = ("isMeta", "isSynthetic", "isCompactSummary")
-_REFUSAL = "To tell you how to proceed, the user said:"
-_REFUSAL_CHARS = 10_000
-_AFTER_REFUSAL, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""How two texts begin: `_AFTER_REFUSAL` is a note that the agent adds after the user's words, and `_CLARIFICATION` is a
-text that the agent writes instead of the user's words.
-"""
 _EDITOR = re.compile(r"(?:<(ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
 """Text that an editor adds before the user's words, such as the open file or the selected lines."""
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
@@ -211,9 +206,7 @@ def refusal_text(result: dict[str, Any]) -> str:
     """The comment of a person who refused a call, taken from the call's result; "" if there is none."""
     if result.get("is_error") is not True:
         return ""
-    reply = extract_text(result.get("content"))[:_REFUSAL_CHARS].partition(_REFUSAL)[2]
-    text = reply.partition(_AFTER_REFUSAL)[0].strip()
-    return "" if text.startswith(_CLARIFICATION) else text
+    return refusal_comment(extract_text(result.get("content")))
 
 
 def _between(text: str, tag: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from foldline.human_input import PLAN_HEADING, PLAN_TOOL, QUESTION_TOOLS, is_client_digest
 from foldline.watch.agent_events import (
     AgentEvent,
     RawEvent,
@@ -31,14 +32,8 @@ _HEAD_LINES = 2
 _SECTION_HEAD_LINES = 2
 _MAX_PATHS = 5_000
 """Maximum number of changed files that are remembered. The detail file lists all changed files."""
-_AGENT_DIGEST = "This session is being continued"
-"""The start of the agent's own digest. Older versions send the digest like a message of the user."""
-_QUESTION_TOOLS = (_PLAN_TOOL := "ExitPlanMode", "AskUserQuestion")
-"""Tools by which the agent asks the user to approve or to choose."""
 _MAX_QUESTIONS = 200
 """Maximum number of unanswered questions that are remembered."""
-_PLAN_HEADING = "## Approved Plan:"
-"""When the user approves a plan, the result may repeat the plan under this heading."""
 
 
 class Section(NamedTuple):
@@ -112,7 +107,7 @@ class ScratchModel:
                 if self._questions or result.get("is_error") is True:
                     self._read_result(result)
             text = human_text(event)
-            if self._expects_digest and (text.startswith(_AGENT_DIGEST) or is_synthetic(event)):
+            if self._expects_digest and (is_client_digest(text) or is_synthetic(event)):
                 self._expects_digest = False
             elif text:
                 self._add_human_input(text)
@@ -195,7 +190,7 @@ class ScratchModel:
 
     def _read_calls(self, event: AgentEvent) -> None:
         for call in event.calls:
-            if call.get("name") in _QUESTION_TOOLS:
+            if call.get("name") in QUESTION_TOOLS:
                 self._add_question(call)
         for paths in event.edited:
             for path in paths:
@@ -207,7 +202,7 @@ class ScratchModel:
     def _add_question(self, call: dict[str, Any]) -> None:
         """Remember what the agent asks the user to choose or to approve."""
         arguments = dict_at(call, "input")
-        is_plan, questions = call.get("name") == _PLAN_TOOL, arguments.get("questions")
+        is_plan, questions = call.get("name") == PLAN_TOOL, arguments.get("questions")
         if is_plan:
             texts = [text_at(arguments, "plan")]
         else:
@@ -230,7 +225,7 @@ def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
     """The question and the answer as one text. If the answer already contains the question, it is not repeated."""
     if is_plan and questions:
         before, _, after = answer.partition(questions[0].strip())
-        return f"plan: {questions[0].strip()}\n{before.rstrip().removesuffix(_PLAN_HEADING).rstrip()}{after}".strip()
+        return f"plan: {questions[0].strip()}\n{before.rstrip().removesuffix(PLAN_HEADING).rstrip()}{after}".strip()
     if all(question in answer for question in questions):
         return answer.strip()
     return f"{' / '.join(questions)}\n{answer}".strip()

@@ -2,17 +2,16 @@
 
 | kind | what it is | found by |
 |---|---|---|
-| `request`, `constraint` | what the user asks for and demands | prompts; `_CONSTRAINT` |
 | `decision`, `open` | a reason, an open task | replies; `_DECISION`, `_OPEN` |
 | `read`, `modified` | a file | tool calls |
-| `passed`, `failed`, `command` | a command that passed or failed, or just ran | results; `call_outcomes.py` |
-| `commit`, `error` | a commit, an error of another call | tool results |
+| `passed`, `failed`, `interrupted`, `command` | a command, by its outcome | results; `call_outcomes.py` |
+| `produced`, `error` | a commit, a branch, an address; an error of another call | results; `_PRODUCTS` |
 | `done`, `open` | tasks and their state | calls that keep a task list |
-| `waiting`, `background` | a call without a result, background work that goes on | calls, results; `open_work.py` |
+| `background` | background work that goes on | results; `calls.py` |
 
-The conversation itself is in `Facts.turns`. To add a kind, extract it in `_FactExtractor` and show it in `status.py`;
-`audit.py` lists the kinds that a digest should show. Every message is read once: a session passes its facts so far to
-the next extraction.
+What was said is in `Facts.turns`. To add a kind, extract it in `_FactExtractor` and show it in `status.py`; `audit.py`
+lists the kinds that a digest should show. Every message is read once: a session passes its facts so far to the next
+extraction.
 """
 
 from __future__ import annotations
@@ -24,37 +23,34 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from foldline.call_outcomes import FAILED, PASSED, REFUSED, CallOutcome, call_outcome
-from foldline.digest.extract.calls import CallLog, MadeCall
-from foldline.digest.extract.file_contents import FileContents, FilesInWork
-from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, IdentifierIndex, Origin
-from foldline.digest.extract.open_work import (
+from foldline.call_outcomes import REFUSED, UNKNOWN, CallOutcome, call_outcome
+from foldline.digest.extract.calls import (
     NO_REPORT,
     NO_RESULT,
     OPEN_CALL,
     RUNNING,
+    CallLog,
+    MadeCall,
     background_id,
     call_words,
     reports_end,
 )
+from foldline.digest.extract.file_contents import FileContents, FilesInWork, change_of
+from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, IdentifierIndex, Origin
 from foldline.digest.extract.turns import Run, TurnLog, TurnRecord, Words
 from foldline.digest.markup import is_local_digest, read_entries, read_turns
-from foldline.human_input import human_words, is_client_digest, refusal_comment
+from foldline.human_input import human_words, is_client_digest, is_command, refusal_comment, user_answer
 from foldline.message import Message, Opaque, Text, ToolCall, ToolResult
 from foldline.redact.redact import clean_text
 from foldline.tool_calls import FINISHED, InterpretedCall, arguments_of, interpret_call, is_check, strip_command
 from foldline.wire.repair.context import native_summary
 
-MAX_PER_KIND = 120
-"""Maximum number of facts kept per kind; beyond it the oldest are dropped, except those of the first prompt."""
-_SENTENCE_KINDS = ("request", "constraint", "decision")
-"""For these kinds, repeated facts are merged into one fact, which names the messages of all of them."""
+_MAX_PER_KIND = 120
+"""Maximum number of facts kept per kind; beyond it the oldest are dropped."""
 _CLEANED_TEXTS = 1024
 """The number of texts to remember without their secrets, so that a text that is read again is not searched again."""
-_MAX_INDEXES = 4
-"""Maximum number of messages that a fact names. If a fact has more messages, it names the first one and the newest
-ones.
-"""
+_MAX_INDEXES, _MAX_CHANGES = 4, 8
+"""Maximum numbers of messages that a fact names (the first and the newest ones) and of its changes."""
 
 
 class Fact(NamedTuple):
@@ -67,6 +63,8 @@ class Fact(NamedTuple):
     note: str = ""
     """A status, an error line, the purpose of a call, or the id of work that is still open."""
     times: int = 1
+    changes: tuple[str, ...] = ()
+    """For a changed file, the names that were defined in it, or the lines that were written."""
 
 
 class PendingCall(NamedTuple):
@@ -99,8 +97,6 @@ class Facts:
     """Calls without a result, by call id."""
     task_count: int = 0
     """Number of tasks that were created without a number. Later calls refer to these tasks by their order."""
-    first_prompt: int = -1
-    """Index of the first prompt, whose facts are never dropped; -1 if there is none."""
     turns: tuple[TurnRecord, ...] = ()
     calls: Mapping[str, MadeCall] = field(default_factory=dict)
     """The newest calls that read, searched or ran something, by place."""
@@ -112,9 +108,19 @@ class Facts:
     """Index of the newest call that tested, built or linted; -1 if there is none."""
 
     @property
+    def user_words(self) -> list[Words]:
+        """What the user said: prompts, refusals and answers."""
+        return [
+            words
+            for turn in self.turns
+            for words in (Words(turn.message_index, turn.prompt), *turn.inputs)
+            if words.text and words.kind != "command"
+        ]
+
+    @property
     def user_text(self) -> str:
-        """The text of the user's requests and constraints."""
-        return "\n".join(fact.text for fact in self.facts.values() if fact.kind in {"request", "constraint"})
+        """The text of what the user said."""
+        return "\n".join([words.text for words in self.user_words])
 
     def open_work(self, kept_indexes: Collection[int] = ()) -> list[Fact]:
         """Calls without a result and background work without a report, newest first."""
@@ -153,7 +159,7 @@ class _FactExtractor:
         self.identifiers = IdentifierIndex(prior.identifiers, prior.forgotten)
         self.files = FilesInWork(prior.files)
         self.pending = dict(prior.pending)
-        self.task_count, self.first_prompt = prior.task_count, prior.first_prompt
+        self.task_count = prior.task_count
         self.turns, self.calls = TurnLog(prior.turns), CallLog(prior.calls, self.clean)
         self.earlier_digest = prior.earlier_digest
         self.last_commit, self.last_check = prior.last_commit, prior.last_check
@@ -170,7 +176,6 @@ class _FactExtractor:
             files=self.files.files,
             pending=self.pending,
             task_count=self.task_count,
-            first_prompt=self.first_prompt,
             turns=tuple(self.turns.turns),
             calls=self.calls.calls,
             earlier_digest=self.earlier_digest,
@@ -190,26 +195,29 @@ class _FactExtractor:
             elif isinstance(part, ToolResult):
                 self._read_result(index, part)
             elif isinstance(part, Opaque) and (summary := native_summary(part)):
-                self._read_native_summary(index, self.clean(summary))
+                self._read_earlier_digest(index, self.clean(summary))
         self.identifiers.finish_message(index)
-        while len(self.pending) > MAX_PER_KIND:
+        while len(self.pending) > _MAX_PER_KIND:
             del self.pending[next(iter(self.pending))]
 
     def _read_text(self, index: int, message: Message, text: str) -> None:
-        if message.kind in {"digest", "branch_digest"}:
-            self._read_digest(index, text)
-        elif message.is_prompt and is_client_digest(text):
-            self.earlier_digest = Words(index, text)
-            self.identifiers.read(index, text, Origin.MODEL)
+        origin = Origin.RESULT
+        if message.kind in {"digest", "branch_digest"} and is_local_digest(text):
+            self._read_local_digest(index, text)
+        elif message.kind in {"digest", "branch_digest"} or (message.is_prompt and is_client_digest(text)):
+            self._read_earlier_digest(index, text)
         elif message.is_prompt:
-            self._read_prompt(index, text)
+            origin = Origin.USER
+            self._read_report(text)
+            if request := human_words(text):
+                self.turns.start(index, request, is_command=is_command(text))
         elif message.role == "assistant":
+            origin = Origin.MODEL
             self._read_reply(index, text)
-        else:
-            self.identifiers.read(index, text, Origin.RESULT)
+        self.identifiers.read(index, text, origin)
 
-    def _read_digest(self, index: int, text: str) -> None:
-        """Add the entries of a digest message as facts."""
+    def _read_local_digest(self, index: int, text: str) -> None:
+        """Add what a local digest says as facts."""
         for kind, words, indexes in read_entries(text, index):
             if open_call := OPEN_CALL.fullmatch(words):
                 self.pending[open_call[2]] = PendingCall(indexes[-1], words=open_call[1])
@@ -217,9 +225,6 @@ class _FactExtractor:
                 self._put(f"background {running[1]}", Fact("background", words, indexes, running[1]))
             elif kind:
                 self._put(f"{kind} {words.lower()}", Fact(kind, words, indexes))
-            self.identifiers.read(index, words, Origin.MODEL)
-        if not is_local_digest(text):
-            self.earlier_digest = Words(index, text)
         for place, speaker, words in read_turns(text, index):
             if speaker == "user":
                 self.turns.start(place, words)
@@ -228,8 +233,8 @@ class _FactExtractor:
             else:
                 self.turns.add_input(place, speaker, words)
 
-    def _read_native_summary(self, index: int, text: str) -> None:
-        """Keep a provider's summary. The record may lack the messages that it summarises."""
+    def _read_earlier_digest(self, index: int, text: str) -> None:
+        """Keep a digest of a model, the client or a provider. The record may lack the messages that it covers."""
         self.earlier_digest = Words(index, text)
         self.identifiers.read(index, text, Origin.MODEL)
 
@@ -241,17 +246,6 @@ class _FactExtractor:
                 if key.removeprefix("background ") in text:
                     self._drop(key)
 
-    def _read_prompt(self, index: int, text: str) -> None:
-        self._read_report(text)
-        request = human_words(text)
-        if request:
-            self.first_prompt = index if self.first_prompt < 0 else self.first_prompt
-            self.turns.start(index, request)
-            self._put(f"request {request.lower()}", Fact("request", request, (index,)))
-        for sentence in _sentences(request, _CONSTRAINT):
-            self._put(f"constraint {sentence.lower()}", Fact("constraint", sentence, (index,)))
-        self.identifiers.read(index, text, Origin.USER)
-
     def _read_reply(self, index: int, text: str) -> None:
         for sentence in _sentences(text, _DECISION):
             if not sentence.endswith((":", "?")) and sentence.count(" ") >= _REASON_SPACES:
@@ -261,7 +255,6 @@ class _FactExtractor:
             self.turns.add_reply(index, text)
         for sentence in list(_sentences(text, _OPEN))[-1:]:
             self._put("open reply", Fact("open", sentence, (index,)))
-        self.identifiers.read(index, text, Origin.MODEL)
 
     def _read_call(self, index: int, message: Message, call: ToolCall) -> None:
         interpreted = interpret_call(call, message.text)
@@ -298,15 +291,15 @@ class _FactExtractor:
         for number, text, status in interpreted.tasks:
             self.task_count += not number
             key = f"task {number or self.task_count}"
-            old = self.found.get(key)
-            if text or old:
-                note = status or (old.note if old else "")
-                indexes = _merge_indexes(old.indexes if old else (), (index,))
+            old = self.found.get(key, Fact("open", "", ()))
+            if text or old.text:
+                note = status or old.note
                 kind = "done" if note in FINISHED else "open"
-                self._put(key, Fact(kind, self.clean(text) or (old.text if old else ""), indexes, note))
+                self._put(key, Fact(kind, self.clean(text) or old.text, _merge(old.indexes, (index,)), note))
 
     def _read_result(self, index: int, result: ToolResult) -> None:
-        called_at, interpreted, added, words = self.pending.pop(result.call_id, PendingCall(index))
+        pending = self.pending.pop(result.call_id, PendingCall(index))
+        called_at, interpreted, added, words = pending
         text = self.clean(result.text)
         self._read_report(f"{words}\n{text}")
         if not result.is_error and (started := background_id(text)):
@@ -314,8 +307,20 @@ class _FactExtractor:
             self._put(f"background {started}", Fact("background", named, (index,), started))
         outcome = call_outcome(text, failed=result.is_error, call=interpreted)
         indexes = (called_at, index) if called_at != index else (called_at,)
-        self._read_answer(index, interpreted, outcome, words, text)
-        self._put_outcome(indexes, interpreted, outcome, text)
+        if outcome.status == REFUSED:
+            refused = interpreted.path or interpreted.command or words[:_REFUSED_CHARS]
+            comment = refusal_comment(text)
+            self.turns.add_input(index, "refusal", f"{refused}: {comment}" if comment else refused)
+        elif answer := user_answer(words, text):
+            self.turns.add_input(index, "answer", answer[0])
+            if answer[1]:
+                self.turns.add_reply(index, f"Plan that the user approved: {answer[1]}")
+        elif interpreted.kind in {"read", "edit"} and interpreted.path:
+            self._put_file(indexes, pending, outcome)
+        elif interpreted.command:
+            self._put_run(indexes, interpreted.command, outcome, text)
+        elif not outcome.is_done and outcome.line:
+            self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
         shown: list[IdentifiedLine] | None = [] if interpreted.kind == "read" else None
         self.identifiers.read(index, text, Origin.RESULT, source=interpreted.path or interpreted.command, lines=shown)
         if outcome.is_done and shown is not None:
@@ -323,66 +328,50 @@ class _FactExtractor:
         elif outcome.is_done and interpreted.kind == "edit":
             self.files.record_edit(interpreted.path, called_at, "\n".join(interpreted.replaced).split("\n"), added)
 
-    def _read_answer(
-        self, index: int, interpreted: InterpretedCall, outcome: CallOutcome, words: str, text: str
-    ) -> None:
-        """Store what the user said in a result: a comment on a refusal, or an answer to a question of the agent."""
-        if outcome.status == REFUSED:
-            refused = interpreted.path or interpreted.command or words[:_REFUSED_CHARS]
-            comment = refusal_comment(text)
-            self.turns.add_input(index, "refusal", f"{refused}: {comment}" if comment else refused)
-            if comment:
-                self._put(f"request {comment.lower()}", Fact("request", comment, (index,)))
-        elif words.startswith(_QUESTION_TOOLS):
-            answer, _, plan = text.partition(_PLAN_HEADING)
-            self.turns.add_input(index, "answer", answer)
-            if plan.strip():
-                self.turns.add_reply(index, f"Plan that the user approved: {plan}")
-
-    def _put_outcome(
-        self, indexes: tuple[int, ...], interpreted: InterpretedCall, outcome: CallOutcome, text: str
-    ) -> None:
-        """Store what a call did, once its result is known."""
-        if interpreted.kind in {"read", "edit"} and interpreted.path:
-            kind = "failed" if not outcome.is_done else "modified" if interpreted.kind == "edit" else "read"
-            key = f"{kind} {interpreted.path}"
-            old = self.found.get(key, Fact(kind, interpreted.path, (), times=0))
-            note = outcome.line if not outcome.is_done else interpreted.purpose or old.note
-            self._put(key, Fact(kind, interpreted.path, _merge_indexes(old.indexes, indexes), note, old.times + 1))
-            if outcome.is_done:
-                self._drop(f"failed {interpreted.path}")
-            if kind == "modified":
-                self.turns.add_change(indexes[-1], interpreted.path)
-        elif interpreted.command and outcome.status != REFUSED:
-            self._put_run(indexes, interpreted.command, outcome, text)
-        elif not outcome.is_done and outcome.line:
-            self._put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
+    def _put_file(self, indexes: tuple[int, ...], pending: PendingCall, outcome: CallOutcome) -> None:
+        """Store that a file was read or changed, or that this failed."""
+        call = pending.call
+        kind = "failed" if not outcome.is_done else "modified" if call.kind == "edit" else "read"
+        key = f"{kind} {call.path}"
+        old = self.found.get(key, Fact(kind, call.path, (), times=0))
+        note = call.purpose or old.note if outcome.is_done else outcome.line or outcome.status
+        changes = old.changes
+        if kind == "modified":
+            self.turns.add_change(indexes[-1], call.path)
+            changes = tuple(dict.fromkeys((*changes, *change_of(pending.added, call.replaced))))[-_MAX_CHANGES:]
+        if outcome.is_done:
+            self._drop(f"failed {call.path}")
+        self._put(key, Fact(kind, call.path, _merge(old.indexes, indexes), note, old.times + 1, changes))
 
     def _put_run(self, indexes: tuple[int, ...], command: str, outcome: CallOutcome, text: str) -> None:
         """Store a command that was run. A later run of the same command replaces it, whatever filters its output."""
         bare = strip_command(command)
         key = f"command {bare}"
         old = self.found.get(key, Fact("command", command, (), times=0))
-        kind = {PASSED: "passed", FAILED: "failed"}.get(outcome.status, "command")
-        self._put(key, Fact(kind, command, indexes, outcome.line, old.times + 1))
+        kind = outcome.status if outcome.status != UNKNOWN else "command"
+        mended = old.note if (kind, old.kind) == ("passed", "failed") else ""
+        note = f"{outcome.line} (failed before: {mended})" if mended else outcome.line
+        self._put(key, Fact(kind, command, indexes, note, old.times + 1))
         self.turns.add_run(Run(command, outcome.status, outcome.line, indexes))
         if is_check(bare):
             self.last_check = indexes[-1]
         if "git " in command and _MAY_COMMIT.search(command):
             self.last_commit = indexes[-1]
-            if found := _COMMITTED.search(text):
-                self._put(f"commit {found[1]}", Fact("commit", f"{found[1]} {found[2]}", indexes))
+        for word, pattern, verb in _PRODUCTS:
+            if word in command and outcome.is_done:
+                for found in list(pattern.finditer(text))[:_MAX_PRODUCTS]:
+                    named = " ".join(filter(None, found.groups()))
+                    self._put(f"produced {named}", Fact("produced", f"{verb} {named}", indexes))
 
     def _put(self, key: str, fact: Fact) -> None:
         """Add a fact as the last one; it replaces an older fact with the same key."""
-        if fact.kind in _SENTENCE_KINDS and key in self.found:
-            fact = fact._replace(indexes=_merge_indexes(self.found[key].indexes, fact.indexes))
+        if fact.kind == "decision" and key in self.found:
+            fact = fact._replace(indexes=_merge(self.found[key].indexes, fact.indexes))
         self._drop(key)
         self.found[key] = fact
         self.counts[fact.kind] += 1
-        if self.counts[fact.kind] > MAX_PER_KIND:
-            same = ((old, it.indexes[0]) for old, it in self.found.items() if it.kind == fact.kind)
-            self._drop(next((old for old, index in same if index != self.first_prompt), key))
+        if self.counts[fact.kind] > _MAX_PER_KIND:
+            self._drop(next(old for old, it in self.found.items() if it.kind == fact.kind))
 
     def _drop(self, key: str) -> None:
         old = self.found.pop(key, None)
@@ -390,7 +379,7 @@ class _FactExtractor:
             self.counts[old.kind] -= 1
 
 
-def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+def _merge(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
     """The indexes of both tuples, without duplicates.
 
     If there are too many indexes, only the first and the last ones are kept.
@@ -399,16 +388,9 @@ def _merge_indexes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...
     return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])
 
 
-# Constraints, decisions and open tasks, found by the words that people use for them in common languages
+# Decisions and open tasks, found by the words that people use for them in common languages
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？;；])(?:\s+|(?<=[。！？；]))|\n+")
-_CONSTRAINT = re.compile(
-    r"\b(?:must|never|always|do not|don't|dont|only|without|avoid|ensure|make sure|should not|shouldn't|cannot|keep"
-    r"|prefer|instead of|no longer|required|require|forbidden|at most|at least|exactly"
-    r"|nicht|niemals|immer|muss|darf|jamais|toujours|doit|nunca|siempre|debe)\b"
-    r"|不要|必须|禁止|务必|不能|必ず|しないで|いけません|반드시|하지 ?마",
-    re.IGNORECASE,
-)
 _DECISION = re.compile(
     r"\b(?:because|decided|decision|instead of|rather than|chose|root cause|the (?:issue|problem|bug|fix) (?:is|was)"
     r"|turns out|so that|therefore|which means|this means|trade-?off|i'll use|we'll use|let's use|weil|daher)\b"
@@ -420,15 +402,17 @@ _OPEN = re.compile(
     r"|下一步|还需要",
     re.IGNORECASE,
 )
-_QUESTION_TOOLS = ("ExitPlanMode", "AskUserQuestion")
-"""Tools by which the agent asks the user to approve or to choose."""
-_PLAN_HEADING = "## Approved Plan:"
-"""When the user approves a plan, the result may repeat the plan under this heading."""
 _MAY_COMMIT = re.compile(r"\bgit (?:-\S+ )?(?:-C \S+ )?(?:commit|merge|rebase|cherry-pick|revert|am|push)\b")
 """A command after which changes may be committed."""
-_COMMITTED = re.compile(r"^\[[^\]\n]{0,120}\b([0-9a-f]{7,12})\] (.{1,200})", re.MULTILINE)
-"""The line that `git commit` prints about a new commit."""
-_REFUSED_CHARS = 80
+_PRODUCTS = (
+    ("git ", re.compile(r"^\[[^\]\n]{0,120}\b([0-9a-f]{7,12})\] (.{1,200})", re.MULTILINE), "Committed"),
+    ("git push", re.compile(r"^.{0,80}? (\S{1,200} -> \S{1,200})$", re.MULTILINE), "Pushed"),
+    ("git ", re.compile(r"^Switched to (?:a new )?(branch '[^'\n]{1,200}')", re.MULTILINE), "Switched to"),
+    ("gh ", re.compile(r"^(https://\S{1,200}/(?:pull|issues|releases)/\S{1,100})$", re.MULTILINE), "Named by gh"),
+    ("", re.compile(r"(?i:listening|running|serving|ready|local)\b.{0,40}(https?://localhost:\d+\S{0,80})"), "Served"),
+)
+"""What a command may produce: a word in the command, the line of the result that names the product, and a verb."""
+_MAX_PRODUCTS, _REFUSED_CHARS = 3, 80
 _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5
 """A sentence with fewer spaces is too short to be a decision."""

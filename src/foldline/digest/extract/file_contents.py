@@ -12,6 +12,7 @@ from math import exp, log
 from typing import NamedTuple
 
 from foldline.digest.extract.identifiers import IdentifiedLine
+from foldline.digest.markup import has_instruction
 
 _MIN_CHARS, _MAX_CHARS = 20, 160
 """Lengths of the lines that are stored: shorter lines occur everywhere, longer ones need too much room."""
@@ -21,6 +22,13 @@ _LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
 """The line number that tools print at the start of each line when they read a file."""
 _MAX_EDITS = 8
 """For each file, the line numbers of this many edits are stored at most."""
+_DEFINITION = re.compile(
+    r"(?:(?:export|default|pub(?:\([a-z]{1,9}\))?|async|static|public|private|protected|abstract|final|override) ){0,4}"
+    r"(?:def|class|func|fn|function|interface|struct|type|enum|trait|const|CREATE TABLE|#{1,4})"
+    r"(?: \([^)\n]{0,80}\))? +([\w.]{3,80})"
+)
+"""The start of a line that defines a name, in common languages."""
+_CHANGE_CHARS, _MAX_NAMES = 90, 5
 _NEAR_LINES = 10
 """An edit raises the scores of the lines around it. At this distance, in lines, its effect has fallen to 1/e."""
 
@@ -84,6 +92,18 @@ class FilesInWork:
         self.files[path] = file
         while self._line_count > _MAX_LINES and len(self.files) > 1:
             self._line_count -= len(self.files.pop(next(iter(self.files))).lines)
+
+
+def change_of(added: Iterable[IdentifiedLine], replaced: Iterable[str]) -> list[str]:
+    """What an edit changed: the names that it defines, or else the first line with an identifier that it writes."""
+    before = "\n".join(replaced)
+    names, first = dict[str, None](), ""
+    for line, identifiers in added:
+        if (found := _DEFINITION.match(line)) and found[1] not in before:
+            names[found[1]] = None
+        elif not first and identifiers and line not in before and not has_instruction(line):
+            first = line
+    return list(names)[:_MAX_NAMES] or ([f"`{first[:_CHANGE_CHARS]}`"] if first else [])
 
 
 def edit_probabilities(

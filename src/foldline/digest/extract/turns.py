@@ -6,7 +6,6 @@ kept, with the user's refusals and answers. Of the newest turns, the words in be
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -16,7 +15,9 @@ _MAX_REPLIES, _MAX_RUNS, _MAX_INPUTS, _MAX_FILES = 14, 8, 24, 60
 """Numbers of entries kept of a turn; the oldest are dropped."""
 _LIVE_TURNS = 3
 """Of the turns before these newest ones, only the closing words and the last run are kept."""
-_MAX_TURNS = 300
+_COMMAND_CHARS = 200
+"""A longer prompt right after a command to the agent program is the text that the command stands for."""
+MAX_TURNS = 300
 """Maximum number of turns; beyond it, the oldest ones are dropped, except the first."""
 
 
@@ -26,7 +27,7 @@ class Words(NamedTuple):
     message_index: int
     text: str
     kind: str = ""
-    """For words of the user: `refusal` or `answer`; "" for a prompt and for words of the agent."""
+    """`refusal` or `answer` of the user, `command` (the text that a command stands for), or "" for other words."""
 
 
 class Run(NamedTuple):
@@ -34,7 +35,7 @@ class Run(NamedTuple):
 
     command: str
     status: str
-    """`passed` or `failed` if the result proves it, else ""."""
+    """`passed`, `failed` or `interrupted` if the result proves it, else ""."""
     line: str
     """The line of the result that shows the outcome, or its last line."""
     indexes: tuple[int, ...]
@@ -53,6 +54,8 @@ class TurnRecord(NamedTuple):
     files: tuple[tuple[str, int, int], ...] = ()
     """The files that were changed: path, number of changes, index of the newest change."""
     runs: tuple[Run, ...] = ()
+    is_command: bool = False
+    """Whether the prompt is a command to the agent program, whose text follows."""
 
 
 class TurnLog:
@@ -61,15 +64,21 @@ class TurnLog:
     def __init__(self, prior: Iterable[TurnRecord]) -> None:
         self.turns = list(prior)
 
-    def start(self, index: int, prompt: str) -> None:
-        """Begin a turn. A second text of the same message is added to its prompt."""
-        if self.turns and self.turns[-1].message_index == index and self.turns[-1].prompt:
+    def start(self, index: int, prompt: str, *, is_command: bool = False) -> None:
+        """Begin a turn. A second text of the same message is added to its prompt; the text of a command to the agent
+        program is added to the turn of the command.
+        """
+        last = self.turns[-1] if self.turns else TurnRecord(-1)
+        if last.is_command and index == last.message_index + 1 and len(prompt) > _COMMAND_CHARS:
+            self.add_input(index, "command", prompt)
+            return
+        if last.message_index == index and last.prompt:
             prompt = f"{self.turns.pop().prompt}\n{prompt}"
         if len(self.turns) > _LIVE_TURNS:
             old = self.turns[-_LIVE_TURNS]
             self.turns[-_LIVE_TURNS] = old._replace(replies=old.replies[-1:], runs=old.runs[-1:])
-        self.turns.append(TurnRecord(index, shorten(prompt, _PROMPT_CHARS)))
-        if len(self.turns) > _MAX_TURNS:
+        self.turns.append(TurnRecord(index, shorten(prompt, _PROMPT_CHARS), is_command=is_command))
+        if len(self.turns) > MAX_TURNS:
             del self.turns[1]
 
     def add_input(self, index: int, kind: str, text: str) -> None:
@@ -102,12 +111,9 @@ class TurnLog:
         return self.turns[-1]
 
 
-_BLANK_LINES = re.compile(r"\n[^\S\n]*(?=\n)")
-
-
 def shorten(text: str, max_chars: int) -> str:
-    """A text without blank lines. From a long text, the middle is left out."""
-    text = _BLANK_LINES.sub("", text.strip())
+    """The text; from a long text, the middle is left out."""
+    text = text.strip()
     if len(text) <= max_chars:
         return text
     head, tail = text[: max_chars * 3 // 5], text[-(max_chars * 2 // 5) :]
