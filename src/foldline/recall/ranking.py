@@ -9,6 +9,7 @@ constants were fitted on one half of the questions of `bench recall`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
 from itertools import pairwise
 from math import exp, log, sqrt
 from typing import NamedTuple
@@ -102,7 +103,7 @@ def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
 
     Among equal scores, the newest message comes first.
     """
-    least = sorted(scores.values(), reverse=True)[count - 1] if len(scores) > count else 0.0
+    least = nlargest(count, scores.values())[-1] if len(scores) > count else 0.0
     chosen = sorted([(-value, -id_) for id_, value in scores.items() if value >= least])
     return [-id_ for _, id_ in chosen[:count]]
 

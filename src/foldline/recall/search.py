@@ -42,7 +42,7 @@ PROMPT_CHARS = 500
 LONG_REPLY_CHARS = 1000
 """Length of the excerpt of one of the best long replies and results, so that it contains the answer."""
 OTHER_CHARS = 150
-HITS = 4000
+HITS = 2000
 """Maximum number of messages that are looked up per term. The newest are taken."""
 PAIRED_TERMS = 3
 """Terms with at least `HITS` hits are common. For this many of them (the rarest), older messages that contain two of
@@ -172,13 +172,17 @@ class _Search:
         return ranking.rarity(self._frequency(ids, limit), self.total)
 
     def _candidates(self, matched: Mapping[int, float]) -> list[Document]:
-        ordered = ranking.top_ids(matched, CANDIDATES_TRIED)
+        """The best messages. If too few of them belong to the branch, more are examined."""
         found: list[Document] = []
-        for start in range(0, len(ordered), CANDIDATES):
-            docs = self.index.by_id(ordered[start : start + CANDIDATES])
-            found += docs if self.path is None else filter(self.path.has, docs)
-            if len(found) >= CANDIDATES:
-                break
+        examined = 0
+        for count in (CANDIDATES, CANDIDATES_TRIED):
+            ordered = ranking.top_ids(matched, count)
+            for start in range(examined, len(ordered), CANDIDATES):
+                docs = self.index.by_id(ordered[start : start + CANDIDATES])
+                found += docs if self.path is None else filter(self.path.has, docs)
+                if len(found) >= CANDIDATES:
+                    return found
+            examined = len(ordered)
         return found
 
     def _best_texts(self, matched: Mapping[int, float]) -> list[tuple[float, str]]:

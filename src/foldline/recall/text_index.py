@@ -97,6 +97,7 @@ class IndexReader:
     def __init__(self, store: Store, connection: Connection, segments: Sequence[int] | None) -> None:
         self.connection, self.owner = connection, store.tx.owner.id
         self._match_words = store.tx.pool.database.match_words
+        self._joined_ids = store.tx.pool.database.joined_ids
         self._seeds = [_scope_seed("owner", self.owner)]
         if segments and len(segments) <= MAX_SEGMENTS:
             self._seeds = [_scope_seed(_SEGMENT, segment) for segment in segments]
@@ -111,12 +112,13 @@ class IndexReader:
             numbers = [[(checksum(term) ^ seed) & _MASK for seed in self._seeds] for term in group]
             matching, terms = self._match_words(numbers)
             # The database's own SQL, without values of the caller
-            queries.append(f"SELECT {at}, rowid FROM ({matching} ORDER BY rowid DESC LIMIT ?) AS newest")  # noqa: S608
+            newest = f"({matching} ORDER BY rowid DESC LIMIT ?) AS newest"
+            queries.append(f"SELECT {at}, {self._joined_ids} FROM {newest}")  # noqa: S608
             values += [*terms, limit]
         found: list[list[int]] = [[] for _ in wanted]
-        for at, id_ in self.connection.run(" UNION ALL ".join(queries), tuple(values)):
-            found[at].append(id_)
-        return [sorted(ids, reverse=True) for ids in found]
+        for at, ids in self.connection.run(" UNION ALL ".join(queries), tuple(values)):
+            found[at] = sorted(map(int, ids.split(",")), reverse=True) if ids else []
+        return found
 
     def messages(self, ids: Sequence[int]) -> dict[int, Message]:
         """Messages by id."""
@@ -142,7 +144,7 @@ class IndexReader:
 
 
 def _document(row: Values) -> Document:
-    return Document(id=row[0], position=row[1], size=row[2], is_prompt=bool(row[3]), segment=row[4])
+    return Document(row[0], row[1], row[2], row[3] != 0, row[4])
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:

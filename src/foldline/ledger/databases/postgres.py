@@ -40,6 +40,7 @@ class Postgres:
         "words": "CREATE TABLE words (rowid BIGINT PRIMARY KEY, terms INTEGER[] NOT NULL);"
         "CREATE INDEX words_terms ON words USING gin (terms)",
     }
+    joined_ids = "string_agg(CAST(rowid AS text), ',')"
     delete_words = "DELETE FROM words WHERE rowid = ? AND CAST(? AS text) <> ''"
     has_job_queue = True
     for_update = " FOR UPDATE"

@@ -32,6 +32,7 @@ class Sqlite:
         "words": "CREATE VIRTUAL TABLE words "
         "USING fts5(terms, content='', detail='none', columnsize=0, tokenize='ascii')",
     }
+    joined_ids = "group_concat(rowid)"
     delete_words = "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)"
     for_update = ""
     lock_writers = ""
