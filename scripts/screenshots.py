@@ -1,8 +1,9 @@
 """Take pictures of every view of the page, light and dark, at the width of a desktop and of a phone.
 
     python scripts/screenshots.py FOLDER [--ledger FILE]    # default: a ledger made by page_example.py
+    python scripts/screenshots.py FOLDER --docs             # also renew the pictures in docs/images
 
-Needs Chromium and Playwright.
+Needs Chromium and Playwright; `--docs` needs Pillow.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ from urllib.parse import urlencode
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 CHROMIUM = "/usr/bin/chromium"
+PICTURES = {
+    "page-window": "window-desktop-light",
+    "page-transcript": "transcript-desktop-dark",
+    "page-fold": "folds-desktop-light",
+}
+"""The pictures in docs/images, and the views that they are cut from."""
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 
 
@@ -56,7 +63,7 @@ def views(session: str) -> dict[str, str]:
         "window": tab("window"),
         "transcript": tab("transcript"),
         "message": tab("transcript", message=96),
-        "folds": tab("folds", fold=2),
+        "folds": tab("folds", fold=4),
         "recall": tab("recall", q="Permission denied"),
         "money": "#/money",
         "replay": "#/replay",
@@ -80,14 +87,25 @@ def take(address: str, folder: Path, session: str, only: str = "") -> None:
                         continue
                     page.goto("about:blank")
                     page.goto(address + place)
-                    page.wait_for_load_state(
-                        "networkidle", timeout=20_000
-                    ) if name == "never" else page.wait_for_timeout(1800)
+                    if name == "replay":
+                        page.locator("#window").select_option("32000")
+                        page.locator("#file").set_input_files(ROOT / "src" / "foldline" / "cli" / "demo.json.gz")
+                    page.wait_for_timeout(5_000 if name == "replay" else 2_500)
                     page.screenshot(
                         path=folder / f"{name}-{size}-{theme}.png", full_page=name not in ("transcript", "message")
                     )
                 context.close()
         browser.close()
+
+
+def renew_pictures(folder: Path) -> None:
+    """Write the pictures of the docs from screenshots."""
+    from PIL import Image
+
+    for name, view in PICTURES.items():
+        with Image.open(folder / f"{view}.png") as found:
+            shown = found.convert("RGB").crop((0, 0, found.width, min(found.height, 1_130)))
+            shown.save(ROOT / "docs" / "images" / f"{name}.webp", quality=82, method=6)
 
 
 def main() -> None:
@@ -96,7 +114,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--ledger", default="")
     parser.add_argument("--session", default="fix-the-parser")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="take only the pictures whose name contains this")
+    parser.add_argument("--docs", action="store_true", help="renew the pictures in docs/images")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -108,6 +127,8 @@ def main() -> None:
             example_ledger(ledger).close()
         with served(ledger) as address:
             take(address, given.folder, given.session, given.only)
+    if given.docs:
+        renew_pictures(given.folder)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def advice(reader: SessionReader) -> dict[str, Any]:
         state = reader.state()
         least = max(50, int(_LEAST_SHARE * state.usable))
         found = _candidates(state.timeline, least)
-        rows = [_row(state, index, kind, because) for index, (kind, because) in found.items()]
+        rows = [_row(state, index, kind, because, least) for index, (kind, because) in found.items()]
     return {"version": reader.version(), "rows": sorted(rows, key=lambda row: -row["tokens"])}
 
 
@@ -80,7 +80,7 @@ def _repeated(timeline: Timeline) -> Iterator[tuple[int, int]]:
             newest[key] = index
 
 
-def _row(state: State, index: int, kind: str, because: str) -> dict[str, Any]:
+def _row(state: State, index: int, kind: str, because: str, least: int) -> dict[str, Any]:
     timeline = state.timeline
     following = timeline.first_cut(state.policy.atom, index + 1)
     plan = state.plan_before(following)
@@ -96,7 +96,7 @@ def _row(state: State, index: int, kind: str, because: str) -> dict[str, Any]:
         "saves": None,
         "costs": None,
     }
-    if plan.fold is None or plan.fold.after >= plan.fold.before:
+    if plan.fold is None or plan.fold.before - plan.fold.after < least:
         return row
     preview = preview_of(state, plan.fold, None)
     each = preview.money_before, preview.money_after

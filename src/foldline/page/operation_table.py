@@ -19,7 +19,13 @@ def _answer(**names: str) -> dict[str, str]:
     return {name: kind.replace("_or_", "|") for kind, listed in names.items() for name in listed.split()}
 
 
-_SUMMARY = _answer(string="version model", integer="tokens usable window folds", boolean="exact", array="marks states")
+_SUMMARY = _answer(
+    string="version model",
+    integer="tokens usable window folds",
+    boolean="exact",
+    array="marks states",
+    number_or_null="last_fold_at",
+)
 _OUTLINE = _answer(
     string="version model session branch folded owner",
     integer="messages folds cut",

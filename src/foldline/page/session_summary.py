@@ -63,6 +63,7 @@ def session_summary(reader: SessionReader) -> dict[str, Any]:
         "marks": _marks(state),
         "states": _states(reader, state),
         "folds": state.snapshot.folds,
+        "last_fold_at": log.folds[-1].at if (log := reader.log()).folds else None,
     }
 
 

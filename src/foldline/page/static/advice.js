@@ -23,7 +23,7 @@ export async function drawAdvice(card, context) {
 function adviceRow(context, row) {
   const handle = `#${row.message}`;
   const effect = row.frees ? [h("b", {}, `frees ${tokens(row.frees)}`),
-    row.saves !== null ? ` · saves ${money(row.saves)} per request, costs ${money(row.costs)} once` : ""] : "cannot be folded alone";
+    row.saves !== null ? `, saves ${money(row.saves)} per request and costs ${money(row.costs)} once` : ""] : "would free nothing yet: its digest takes the room";
   return h("li", {},
     h("span", { class: `chip a-${row.kind}` }, KINDS[row.kind]),
     h("div", { class: "advice-text" },

@@ -106,10 +106,14 @@ function lossReport(context, fold) {
     h("p", {}, `${whole(digest.kept)} of ${plural(digest.facts, "fact")} are in the digest (${percent(digest.kept / digest.facts)}). `,
       lost ? `${whole(lost)} can only be recalled${lost > digest.missing.length ? "; the most important" : ""}:` : "Nothing was lost."),
     lost ? h("ul", { class: "facts" }, digest.missing.map((fact) => h("li", {},
-      h("a", { href: context.link({ tab: "recall", q: fact.slice(0, 200) }), title: "Find it in the ledger" }, icon("search"), h("bdi", {}, visible(fact)))))) : null,
+      h("a", { href: context.link({ tab: "recall", q: withoutHandle(fact) }), "aria-label": `Search for ${visible(withoutHandle(fact))}`, title: "Search for it" }, icon("search")),
+      h("bdi", {}, withHandles(visible(fact), context.linkTo))))) : null,
     digest.unsourced.length ? [h("h4", { class: "warn-text" }, "Claimed by the digest, but found in no folded message"),
       h("ul", { class: "facts" }, digest.unsourced.map((claim) => h("li", {}, icon("alert"), h("bdi", {}, visible(claim)))))] : null);
 }
+
+/** A fact without the handle of its source, for a search. */
+const withoutHandle = (fact) => fact.replace(/\s*\[#[0-9-]+\]$/, "").slice(0, 200);
 
 function digestCard(context, fold) {
   const text = h("pre", { class: "digest-text", tabindex: "0" }, withHandles(visible(fold.digest.text), context.linkTo));

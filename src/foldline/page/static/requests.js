@@ -20,6 +20,7 @@ export function requestsCard(card, context) {
   let turn = 0;
   const box = h("div", { class: "chart" });
   const range = h("input", { type: "range", min: "1", class: "scrubber", "aria-label": "Request", oninput: () => choose(Number(range.value)) });
+  const exact = h("input", { type: "number", min: "1", class: "request-number", "aria-label": "Request number", onchange: () => choose(Number(exact.value)) });
   const before = h("button", { class: "button small", "aria-label": "Request before", onclick: () => choose(chosen - 1) }, "‹");
   const after = h("button", { class: "button small", "aria-label": "Next request", onclick: () => choose(chosen + 1) }, "›");
   const detail = h("div", { class: "request-detail", "aria-live": "polite" });
@@ -34,8 +35,8 @@ export function requestsCard(card, context) {
       return;
     }
     put(card, h("div", { class: "card-head" }, h("h2", {}, "Requests"), legend(rows)), box,
-      h("div", { class: "row scrub" }, before, range, after), detail, events);
-    range.max = String(rows.length);
+      h("div", { class: "row scrub" }, before, range, after, exact), detail, events);
+    range.max = exact.max = String(rows.length);
     plotRows(rows);
     drawEvents(rows);
     choose(grew || !chosen ? rows.length : Math.min(chosen, rows.length));
@@ -133,7 +134,7 @@ export function requestsCard(card, context) {
   async function choose(number) {
     const rows = answer.requests;
     chosen = Math.max(1, Math.min(rows.length, number));
-    range.value = String(chosen);
+    range.value = exact.value = String(chosen);
     before.disabled = chosen === 1;
     after.disabled = chosen === rows.length;
     plot?.redraw(false);

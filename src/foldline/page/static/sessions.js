@@ -91,7 +91,7 @@ export async function showSessions(main) {
     put(node.querySelector(".session-states"), summary.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state)));
     const totals = summary.totals;
     const saved = totals && totals.saving.tokens > 0 ? ` · saved ${totals.saving.money === null ? `${tokens(totals.saving.tokens)} tokens` : `${totals.saving.from_receipts ? "" : "~"}${money(totals.saving.money)}`}` : "";
-    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row), saved ? h("span", { class: "saved" }, saved) : null);
+    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row), summary.last_fold_at ? ` · last fold ${ago(summary.last_fold_at)}` : "", saved ? h("span", { class: "saved" }, saved) : null);
   }
 
   const answer = await get("sessions");

@@ -1,0 +1,47 @@
+"""The page that the proxy serves: it follows an agent that talks through the proxy, and shows its receipts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from support.browsers import visit
+from support.proxy_agents import Agent, folding
+
+pytest.importorskip("aiohttp")
+
+
+def test_the_page_follows_an_agent_that_talks_through_the_proxy(chromium: Browser, tmp_path: Path) -> None:
+    with folding(tmp_path) as (provider, running), visit(chromium, f"{running.url}/foldline/") as tab:
+        agent = Agent(running.url, "anthropic", headers={"x-foldline-session": "work"})
+        agent.work(provider, 4, words=200)
+        page = tab.open()
+        row = page.get_by_role("link", name=re.compile("^work"))
+        expect(row).to_contain_text(re.compile("[0-9]+ messages"))
+        row.click()
+        expect(page.get_by_role("heading", name="Request 4")).to_be_visible()
+        agent.work(provider, 40, words=200)
+        expect(page.get_by_role("heading", name="Request 44")).to_be_visible()
+        expect(page.get_by_text("Folds in force")).to_be_visible()
+        page.get_by_role("tab", name="Folds").click()
+        expect(page.get_by_role("heading", name="What it lost")).to_be_visible()
+
+
+def test_a_pin_of_the_page_is_in_the_agents_next_request(chromium: Browser, tmp_path: Path) -> None:
+    with folding(tmp_path) as (provider, running), visit(chromium, f"{running.url}/foldline/") as tab:
+        agent = Agent(running.url, "anthropic", headers={"x-foldline-session": "work"})
+        agent.work(provider, 4, words=200)
+        page = tab.open()
+        page.get_by_role("link", name=re.compile("^work")).click()
+        page.get_by_role("tab", name="Transcript").click()
+        page.get_by_role("spinbutton").fill("3")
+        page.get_by_role("spinbutton").press("Enter")
+        page.get_by_role("button", name="Pin", exact=True).click()
+        expect(page.get_by_role("status").get_by_text(re.compile("Pinned #3"))).to_be_visible()
+        agent.work(provider, 40, words=200)
+        assert provider.refused == []
+        page.get_by_role("tab", name="Window").click()
+        expect(page.get_by_role("region", name="Pins")).to_contain_text("#3")
