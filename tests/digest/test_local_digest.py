@@ -116,6 +116,19 @@ def test_the_first_prompt_and_the_newest_three_are_told_verbatim_and_the_others_
     assert all(prompt[:12] in text for prompt in prompts)
 
 
+def test_long_prompts_after_a_clients_digest_are_told_verbatim() -> None:
+    work = Work()
+    work.ask("This session is being continued from a previous conversation.\n" + "Much was done before. " * 900)
+    work.say("I go on. " * 300)
+    prompts = [f"Prompt {number}: {'say exactly what is wrong with it; ' * 80}end {number}." for number in range(5)]
+    for prompt in prompts:
+        work.ask(prompt)
+        work.say("It is done. " * 200)
+    text = digest(work.messages, 7_000)
+    for prompt in (prompts[0], *prompts[-3:]):
+        assert prompt in text
+
+
 def test_refusals_and_answers_of_the_user_are_told_verbatim() -> None:
     work = Work()
     work.ask("Plan it.")
@@ -126,6 +139,18 @@ def test_refusals_and_answers_of_the_user_are_told_verbatim() -> None:
     assert "User refused: git commit -m x: no, I did not say commit anything [#3]" in lines
     assert "User answered: User chose: SQLite, not Postgres [#5]" in lines
     assert not any(line.startswith("Failed") for line in lines), "a refused call did not fail"
+
+
+def test_an_interrupted_command_is_not_called_failed_and_a_mended_failure_is_told() -> None:
+    work = Work()
+    work.ask("Test it.")
+    work.call("Bash", "--- FAIL: TestOnce (0.1s)\nFAIL", command="go test ./once")
+    work.call("Bash", "ok  \texample.org/once\t1.2s", command="go test ./once")
+    work.call("Bash", "Exit code 137\n[Request interrupted by user for tool use]", failed=True, command="npm test")
+    lines = digest(work.messages).split("\n")
+    assert "- Interrupted: npm test [#6-7]" in lines
+    passed = "- Passed: go test ./once: ok  \texample.org/once\t1.2s (failed before: --- FAIL: TestOnce (0.1s)) [#4-5]"
+    assert passed in lines
 
 
 def test_a_digest_of_the_client_is_carried_and_not_told_as_a_prompt() -> None:

@@ -49,14 +49,16 @@ SHARES = {
     "Calls": 0.15,
 }
 """The largest share of the budget for each section; the rest is for the carryover."""
-_SMALL_SHARES, _LARGE_CHARS = {"Turns": 0.2, "Calls": 0.24, "Files changed": 0.04, "Rationale": 0.0}, 7_000
+_SMALL_SHARES, _LARGE_CHARS = {"Turns": 0.2, "Calls": 0.27, "Files changed": 0.04, "Rationale": 0.0}, 7_000
 """The shares in the smallest digest that differ; they grow to those of `SHARES` at this length."""
 ADDED_SECTIONS = re.compile(rf"^# (?:{USER_WORDS}|Status|Files changed)$", re.MULTILINE)
 """The headings of the sections that are added to a model's digest."""
 _CERTAIN_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
 """The shares of the room below a model's digest; that of the user's words is a share of what the others leave."""
-_MAX_TURNS_SHARE = 0.95
-"""If the first and the newest prompts are long, the turns may have this share."""
+_MAX_TURNS_SHARE, _TOLD_CHARS = 0.97, 300
+"""If the first and the newest prompts are long, the turns may have this share, with so many characters of the agent."""
+_MIN_EARLIER_SHARE, _PROMPTS_SHARE = 0.1, 0.8
+"""If these prompts and an earlier digest have more than the second share, the digest is cut down to the first."""
 _LABEL_CHARS, _HEADING_CHARS, _MIN_CHARS = 60, 14, 60
 """Maximum length of the file or command at the start of a line of the carryover; the length of a heading; the smallest
 carryover.
@@ -256,15 +258,19 @@ class _LocalDigest:
         sections: dict[str, list[str]] = {}
         earlier = self.facts.earlier_digest
         texts = [prior_digest, earlier.text if earlier and earlier.message_index not in self.kept else ""]
-        sections["Earlier digest"] = carry_digest("\n".join(filter(None, texts)), int(room * shares["Earlier digest"]))
+        prompts = important_chars(self.facts.turns) if grown == 1 else 0
+        most = max(_MIN_EARLIER_SHARE * room, min(shares["Earlier digest"] * room, _PROMPTS_SHARE * room - prompts))
+        sections["Earlier digest"] = carry_digest("\n".join(filter(None, texts)), int(most))
         sections["Status"] = _fitting(
             [*(line for line, _ in status.open_lines()), *status.outcome_lines()], int(room * shares["Status"])
         )
         sections["Plan"] = _fitting(status.plan_lines(), int(room * shares["Plan"]))
         sections["Files changed"] = _fitting(status.file_lines(), int(room * shares["Files changed"]))
         left = room - sum(map(_cost, sections.values())) - _HEADING_CHARS
-        verbatim = min(int(left * _MAX_TURNS_SHARE), important_chars(self.facts.turns)) if grown == 1 else 0
-        sections["Turns"] = tell_turns(self.facts.turns, max(int(left * shares["Turns"]), verbatim), self.kept)
+        told = max(
+            int(left * shares["Turns"]), min(int(left * _MAX_TURNS_SHARE), prompts + _TOLD_CHARS if prompts else 0)
+        )
+        sections["Turns"] = tell_turns(self.facts.turns, told, self.kept)
         shown = _render("", sections)
         for name, lines in (("Rationale", status.reason_lines(shown)), ("Calls", status.call_lines())):
             sections[name] = _fitting(lines, min(int(room * shares[name]), room - sum(map(_cost, sections.values()))))

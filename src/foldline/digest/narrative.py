@@ -72,8 +72,14 @@ def tell_turns(
 
 def important_chars(turns: Sequence[TurnRecord]) -> int:
     """The length of the prompts that must be told verbatim: the first and the newest ones."""
-    important = {turn.message_index: turn for turn in (*turns[:1], *turns[-_NEWEST:])}
-    return sum([len(turn.prompt) + turn.prompt.count("\n") * 2 + _ENTRY_CHARS for turn in important.values()])
+    prompts = [turns[place].prompt for place in _important([turn.prompt for turn in turns])]
+    return sum([len(prompt) + prompt.count("\n") * 2 + _ENTRY_CHARS for prompt in prompts])
+
+
+def _important(prompts: list[str]) -> list[int]:
+    """The places of the prompts that must be told verbatim, the shortest first."""
+    places = [place for place, prompt in enumerate(prompts) if prompt]
+    return sorted({*places[:1], *places[-_NEWEST:]}, key=lambda place: len(prompts[place]))
 
 
 def _escape_turn(turn: TurnRecord, kept: Collection[int]) -> _EscapedTurn:
@@ -109,13 +115,13 @@ def _fitting(lines: list[str], room: int) -> list[str]:
 class _TurnWriter:
     def __init__(self, turns: list[_EscapedTurn], room: int) -> None:
         self.turns = turns
-        self.verbatim = self._verbatim_chars({0, *range(max(0, len(turns) - _NEWEST), len(turns))}, room)
+        self.verbatim = self._verbatim_chars(_important([turn.prompt.text for turn in turns]), room)
 
-    def _verbatim_chars(self, important: set[int], room: int) -> dict[int, int]:
+    def _verbatim_chars(self, important: list[int], room: int) -> dict[int, int]:
         """For each important turn, how many characters of its prompt may be told; the shortest prompts come first."""
         chars = {}
         room -= _ENTRY_CHARS * len(important)
-        for done, place in enumerate(sorted(important, key=lambda place: len(self.turns[place].prompt.text))):
+        for done, place in enumerate(important):
             length = len(self.turns[place].prompt.text)
             chars[place] = min(length, max(_MIN_PROMPT_CHARS, room // (len(important) - done)))
             room -= chars[place]
