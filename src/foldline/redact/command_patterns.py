@@ -15,7 +15,7 @@ COMMANDS = (
         "-u |-U |--user",
         r"(?<!\S)(?:-[uU]|--user(?:name)?)[ \t=]\S{1,80}(?:[ \t]++[^\s|;]++){0,8}?[ \t]++(?:-[pP]|--pass)[ \t=]{0,2}"
         r"[\"']?(?P<v>[^\s\"'`|;<>]{5,100})",
-        "strong",
+        "strong or app",
     ),
     row(
         "password",
@@ -39,7 +39,8 @@ COMMANDS = (
     ),
     command("vault operator unseal|wandb login|heroku auth:login|op signin", r"", "random"),
     command("db2 connect|db2 attach", r"using[ \t]+"),
-    command("signtool|certutil|psexec|sc.exe|schtasks", r"[-/][pP][ \t]{1,4}"),
+    command("signtool|certutil|psexec|sc.exe", r"[-/][pP][ \t]{1,4}"),
+    command("schtasks|SCHTASKS", r"/[rR]?[pP][ \t]{1,4}"),
     command("qpdf", r"--encrypt[ \t]+"),
     row(
         "password",
@@ -146,13 +147,14 @@ COMMANDS = (
     row(
         "password",
         "git config |set -|setx |setenv |Env:|configure set |config set |config:set ",
-        r"(?:\bset[ \t]+-\w{1,3}|\bsetx|\bsetenv|Env:|configure[ \t]+set|config[ \t]+set|git[ \t]+config(?:[ \t]+--\w{1,10})?|config:set)[ \t]*[\w.:-]{0,60}(?i:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|_key|apikey|api[._-]key|credential)\w{0,12}[ \t]+[\"']?(?P<v>[^\s\"']{6,400})",
+        r"(?:\bset[ \t]+-\w{1,3}|\bsetx|\bsetenv|Env:|configure[ \t]+set|config[ \t]+set|git[ \t]+config|config:set)(?:[ \t]+--[\w-]{1,12}){0,3}[ \t]*[\w.:-]{0,60}(?i:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|_key|apikey|api[._-]key|credential)\w{0,12}[ \t]+[\"']?(?P<v>[^\s\"']{6,400})",
     ),
     row(
         "password",
         "net user|add_user|change_password",
         r"(?:net user|rabbitmqctl[ \t]+(?:add_user|change_password))[ \t]+\S{1,80}[ \t]+(?P<v>(?![/*])\S{5,100})",
     ),
+    row("password", "net use", r"net use\b[^\n]{0,120}?/user:\S{1,80}[ \t]+[\"']?(?P<v>(?![/*])[^\s\"']{4,100})"),
     row("password", "net use", r"net use\b[^\n]{0,120}?[ \t](?P<v>(?![/\\*-])[^\s:]{5,100})[ \t]+/user:", "typed"),
     row(
         "password",
@@ -165,7 +167,83 @@ COMMANDS = (
         "&quot;",
         r"(?i:passw|pwd|secret|token|api_?key|passphrase)\w{0,16}&quot;[ \t]*:[ \t]*&quot;(?P<v>[^&\s]{4,400})",
     ),
-    row("password", "SecureString", r"SecureString[ \t]+(?:-String[ \t]+)?[\"'](?P<v>[^\"'\n]{3,200})"),
+    row(
+        "password",
+        "SecureString",
+        r"SecureString[ \t]+(?:-\w{2,12}[ \t]+){0,3}[\"'](?P<v>[^\"'\n]{3,200})|"
+        r"[\"'](?P<w>[^\"'\n]{4,200})[\"'][ \t]*\|[ \t]*ConvertTo-SecureString",
+    ),
+    row(
+        "secret",
+        "vars set|secret set|secrets set|secret add|secrets add|secret put|secrets put|keyring set|variable set|variables set",
+        r"(?:secrets?|keyring|variables?|vars)[ \t:]+(?:set|add|put|create)[ \t]+(?:--?\S{1,40}[ \t]+){0,4}[\"']?[\w.:/-]{2,80}[\"']?"
+        r"(?:[ \t]+|=)[\"']?(?P<v>[^\s\"']{6,400})",
+        "typed",
+    ),
+    row(
+        "password",
+        "snmp|createUser|usm|ospf|standby|vrrp|hsrp|isis|ntp ",
+        r"(?i:\b(?:(?:md5[ \t]+)?key-string|md5|sha\d{0,3}|des|3des|aes(?:[ \t-]?(?:128|192|256))?))[ \t]+(?:\d[ \t]+)?[\"']?(?P<v>[^\s\"']{6,64})",
+        "typed",
+    ),
+    row(
+        "password",
+        "isakmp key|acacs|adius|option key|wireless.|pre-share",
+        r"(?:isakmp key|(?:tacacs|radius)[-\w]{0,8}[^\n]{0,60}?[ \t]key|option key|wireless\.[\w.@\[\]-]{1,40}\.key=)[ \t]*(?:[0-9][ \t]+)?"
+        r"[\"']?(?P<v>[^\s\"'<>-][^\s\"']{4,80})",
+    ),
+    row(
+        "password",
+        "PSK|XAUTH|EAP ",
+        r":[ \t]+(?:PSK|XAUTH|EAP)[ \t]+(?:[\"'\w.@-]{1,60}[ \t]+)?[\"'](?P<v>[^\"'\n]{4,200})[\"']",
+    ),
+    row(
+        "password",
+        "send ",
+        r"(?i:passw\w{0,4}|passphrase|pin)\b[^\n]{0,40}\n?[^\n]{0,40}?\bsend[ \t]+(?:--[ \t]+)?[\"{](?P<v>[^\"\n\\{}$]{3,80})\\[rn]|"
+        r"\bsend[ \t]+(?:--[ \t]+)?[\"{](?P<w>[^\s\"\\{}$]{5,80})\\r",
+        "typed or phrase",
+    ),
+    row(
+        "password",
+        "sp_add|sp_password",
+        r"sp_(?:addlinkedsrvlogin|addlogin|password|addapprole)\b(?P<v>[^\n]{5,300})",
+        "arguments",
+    ),
+    row(
+        "password",
+        "walletpassphrase|encryptwallet|importprivkey|unlockAccount|nlock-",
+        r"(?:walletpassphrase(?:change)?|encryptwallet|importprivkey|unlockAccount)[ \t(]+(?:[\w.]{1,60},[ \t]*)?(?:[\"'](?P<v>[^\"'\n]{4,200})|(?P<w>[^\s\"']{6,200}))",
+        "typed or phrase",
+    ),
+    row(
+        "password",
+        "<<<",
+        r"\b(?:sudo|su|kinit|cryptsetup|luks\w{0,10}|zfs|passwd|login|ssh-add|openssl|gpg|vault|load-key|openconnect|mount)\b[^\n<]{0,80}<<<[ \t]*[\"']?(?P<v>[^\s\"']{4,120})",
+        "typed",
+    ),
+    row("password", "ser ", r"\n[ \t]*user[ \t]+[\w.@-]{1,40}[ \t]+(?P<v>[^\s\"']{5,100})[ \t]*(?=\n)", "typed"),
+    command("swift", r"-K[ \t]+"),
+    row(
+        "password",
+        "<(",
+        r"(?i:pass|key|secret|token)\w{0,10}[-\w]{0,10}[ =]<\((?:echo|printf)[ \t]+(?:-n[ \t]+)?[\"']?(?P<v>[^\s\"')]{4,120})",
+    ),
+    row(
+        "password",
+        "passwd",
+        r"(?:echo|printf)[ \t]+(?:-[ne]{1,2}[ \t]+)?[\"'](?P<v>[^\"'\n]{4,160})[\"'][ \t]*\|[ \t]*(?:sudo[ \t]+)?(?:ch)?passwd\b",
+    ),
+    row(
+        "password",
+        "logon |connect |CONNECT |conn ",
+        r"(?:\.logon[ \t]+(?:[\w.]{1,40}/)?[\w.]{1,40},(?P<v>[^\s\"';]{3,100})|\b(?i:conn(?:ect)?)[ \t]+[\w.$#]{1,40}/(?P<w>[^\s@/\"';,]{3,100})@\w)",
+    ),
+    row(
+        "password",
+        "login|user|account|Login|User",
+        r"\b(?:login|user(?:name)?|account)[ \t]+\S{1,80}[ \t]*\n[ \t]*pass(?:word|wd)?[ \t]+[\"']?(?P<v>[^\s\"']{3,200})[\"']?[ \t]*(?=\n|$)",
+    ),
     row(
         "password",
         "AUTH ",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from foldline.redact.command_patterns import COMMANDS
+from foldline.redact.output_patterns import OUTPUTS
 from foldline.redact.pattern_rows import row
 
 HEADERS = (
@@ -51,7 +52,8 @@ CODE = (
         r"(?:Buffer\.from|fromhex|HexDecode|DecodeString)\([ \t]{0,2}[\"'](?P<v>(?:[0-9a-fA-F]{32}){1,4})[\"']",
     ),
     row("private key", "accounts", r"\baccounts\b[^\n\[]{0,10}\[[\s\"']{0,20}(?P<v>0x[0-9a-fA-F]{64})"),
-    row("private key", "[", r"\[[ \t]{0,4}(?P<v>\d{1,3}(?:,[ \t]?\d{1,3}){31,127})\]", "bytes"),
+    row("private key", "[|{", r"[\[{][ \t]{0,4}(?P<v>\d{1,3}(?:,[ \t]?\d{1,3}){15,127})[ \t]{0,4}[\]}]", "bytes"),
+    row("private key", "0x", r"[\[{(][ \t]{0,4}(?P<v>0x[0-9a-fA-F]{2}(?:,\s{0,4}0x[0-9a-fA-F]{2}){15,63})", "bytes"),
     row(
         "token",
         "-oauth",
@@ -95,9 +97,9 @@ CODE = (
     ),
     row(
         "password",
-        "connect|Connect|asic_auth|asicAuth|login|Login|redential|uth|PDO(|mysqli|UserPassword|set_password|access_token(|lient(",
-        r"(?=[BbLlCcAaPpgmsU])(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
-        r"[Cc]onnect|PDO|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
+        "connect|Connect|database(|WiFi.begin|_bind|asic_auth|asicAuth|login|Login|redential|uth|PDO(|mysqli|UserPassword|set_password|access_token(|lient(",
+        r"(?=[BbLlCcAaPpgmsUdWl])(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
+        r"[Cc]onnect|database|WiFi\.begin|ldap_\w{0,6}bind|PDO|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
         r"(?P<v>(?:Some\(|[^()\n]){5,400})",
         "arguments",
     ),
@@ -119,7 +121,7 @@ CODE = (
     row(
         "password",
         "@",
-        r"(?<![\w/.@:+-])(?!mailto|npm|git|image|file)[\w.-]{1,40}:(?P<v>[^\s:@/\"'`<>(){}]{6,100})@(?!sha\d)(?:(?:tcp|unix)\(|[A-Za-z][\w-]{0,40}(?:\.[\w-]{1,40}){0,5}[:/]|\d{1,3}\.\d)",
+        r"(?<![\w/.@:+-])(?!mailto|npm|git|image|file)(?:[\w.-]{1,30}/)?[\w.-]{1,40}:(?P<v>[^\s:@/\"'`<>(){}]{6,100})@(?!sha\d)(?:(?:tcp|unix)\(|[A-Za-z][\w-]{0,40}(?:\.[\w-]{1,40}){0,5}[:/]|\d{1,3}\.\d)",
         "strong",
     ),
     row("password", ";P:", r"WIFI:[^\n]{0,80}?;P:(?P<v>[^;\n]{4,100});", words="wifi"),
@@ -154,6 +156,7 @@ CODE = (
         "strong",
     ),
     row("password", "assword(|ASSWORD(", r"(?i:password)\([ \t]{0,4}[\"'](?P<v>[^\"'\n]{4,200})[\"']", "typed"),
+    row("key", "encrypt", r"\bencrypt(?:ion)?[\"']?[ \t]*[:=][ \t]*[\"'](?P<v>[A-Za-z0-9+/]{22,64}={1,2})[\"']"),
     row("auth", '"auth', r"\"auth\\?\"[ \t]*:[ \t]*\\?\"(?P<v>[A-Za-z0-9+/]{8,}={0,2})\\?\""),
     row(
         "private key",
@@ -197,11 +200,11 @@ CODE = (
 HASHES = (
     row("password hash", "$krb5", r"\$krb5\w{2,10}\$(?P<v>[^\s\"']{20,4000})"),
     row("password hash", "::", r"::[\w.-]{0,40}:[0-9a-fA-F]{16}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{20,1000})"),
-    row("password hash", "$2", r"\$2[abxy]\$\d{2}\$(?P<v>[./A-Za-z0-9]{50,60})"),
+    row("password hash", "$2", r"\${1,2}2[abxy]\${1,2}\d{2}\${1,2}(?P<v>[./A-Za-z0-9]{50,60})"),
     row(
         "password hash",
         "$",
-        r"\$(?<![\w$]\$)(?:1|5|6|7|y|gy|md5|sha1|apr1|P|H|2|scrypt|8|9|14|sm3)\$(?P<v>[^\s:\"'`,;<>]{16,300})",
+        r"\$(?<![\w$]\$)\$?(?:1|5|6|7|y|gy|md5|sha1|apr1|P|H|2|scrypt|8|9|14|sm3)\${1,2}(?P<v>[^\s:\"'`,;<>]{16,300})",
     ),
     row("password hash", "$argon2", r"\$argon2\w{1,2}\$(?P<v>[^\s:\"'`;<>]{20,300})"),
     row(
@@ -214,136 +217,11 @@ HASHES = (
         "{SHA|{SSHA|{MD5|{SMD5|{CRYPT|{PBKDF2|{ARGON2",
         r"\{(?:S?SHA(?:256|384|512)?|S?MD5|CRYPT|PBKDF2\w{0,10}|ARGON2)\}(?P<v>[A-Za-z0-9+/=$.]{16,300})",
     ),
+    row("password", "{PLAIN|{CLEAR|{plain", r"\{(?:PLAIN|CLEARTEXT|CLEAR|plain)\}(?P<v>[^\s\"':]{4,100})"),
     row("password hash", "SCRAM-SHA", r"SCRAM-SHA-\d{1,3}\$(?P<v>\d{1,8}:[A-Za-z0-9+/=$:]{30,400})"),
     row("password hash", ":::", r"(?<!\w)[\w.$-]{1,40}:\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::"),
     row("password hash", "'md5|\"md5", r"[\"']md5(?P<v>[0-9a-f]{32})[\"']"),
 )
 """Hashes of passwords."""
-
-OUTPUTS = (
-    row(
-        "secret",
-        "phrase|nemonic|NEMONIC|PHRASE|eed words",
-        r"(?i:(?:recovery|seed|backup|secret|wallet)[ _-]?(?:phrase|words)|mnemonic)[\w \t()\"'-]{0,40}[:=]?\s{0,8}[\"']?(?P<v>(?:(?:\d{1,2}[.)][ \t]*)?[a-z]{3,8}[ ,\n\t]{1,6}){11,23}(?:\d{1,2}[.)][ \t]*)?[a-z]{3,8})",
-    ),
-    row(
-        "secret",
-        "ode",
-        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[^\n]{0,60}\n+(?P<v>(?:(?=[^\n]{0,60}\d)[ \t>*•-]{0,8}(?:\d{1,2}[.)][ \t]+)?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{3,10}){0,4}[ \t]{0,8}(?:\n|$)){1,20})",
-        words="recovery|backup|scratch|emergency|one-time",
-    ),
-    row(
-        "secret",
-        "ode",
-        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t]{0,4}[\"']?[:=][ \t]*\[?(?P<v>[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?(?:[ ,]{1,3}[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?){0,20})",
-        words="recovery|backup|scratch|emergency|one-time",
-    ),
-    row(
-        "pin",
-        "PIN|PUK|CVV|CVC|OTP",
-        r"\b(?:PIN|PUK\d?|OTP|CVV|CVC)\b[^\n:=]{0,40}(?:[:=]|\bis\b)[ \t]*(?P<v>\d{4,12})(?!\w)",
-    ),
-    row(
-        "pin",
-        "code|combination",
-        r"(?=[dgaslDGASLeE])(?i:door|gate|alarm|safe|lock|garage|entry)[ -]?(?:code|pin|combination)\b[^\n:=\d]{0,20}(?:[:=]|\bis\b)[ \t]*(?P<v>[\d*#-]{4,12})",
-        words="door|gate|alarm|safe|lock|garage|entry",
-    ),
-    row(
-        "pin",
-        "code",
-        r"(?=[vsol2maVSOLMA])(?i:verification|security|one-time|login|2fa|mfa|sms|auth(?:entication)?)[ -]code(?:[^\n:=]{0,30}[:=]|[^\n:=]{0,30}\bis\b)[ \t]*(?P<v>(?:G-)?\d{3}[ -]?\d{3,5})(?!\w)",
-    ),
-    row(
-        "credential",
-        "creds|redential|ogin|l/p|u/p|L/p|U/p",
-        r"\b(?=[CcLlUu])(?i:creds?|credentials?|logins?|l/p|u/p)\b[^\n:=]{0,50}?(?:[:=]|\b(?:is|are)\b)[ \t]*[`\"'(]?[\w.@+-]{2,40}[ \t]{0,2}[:/|,][ \t]{0,2}[`\"']?(?P<v>[^\s`\"']{6,100})",
-        "typed",
-    ),
-    row(
-        "credential",
-        " with | as | using ",
-        r"(?:log(?<!\wlog) ?in|sign in(?<!\wsign in)|connect(?<!\wconnect)|ssh(?<!\wssh))[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[ \t]{0,2}[:/][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
-        "typed",
-        words="log|sign|connect|ssh",
-    ),
-    row(
-        "credential",
-        " with |\twith|with\t| / |\t/|/\t",
-        r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}(?:/|with)[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
-        "typed",
-        words="admin|root|user",
-    ),
-    row(
-        "password",
-        ":54|:64|:65|:2506|:*:",
-        r"(?:^|\n)(?:[\w-]{1,60}(?:\.[\w-]{1,60}){0,6}|\*):(?:\d{4,5}|\*):(?:[\w-]{1,60}|\*):(?:[\w.-]{1,60}|\*):(?P<v>[^\s:]{5,200})(?=\r?\n|$)",
-    ),
-    row("secret", "secret_id", r"\bsecret_id[ \t:=\"]{1,40}(?P<v>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"),
-    row(
-        "secret",
-        "setup key|secret key|app password|uthenticator",
-        r"(?:setup key|secret key|app password|[Aa]uthenticator)[^\n:]{0,40}?(?::|\bis\b)[ \t]*(?P<v>[a-zA-Z0-9]{4}(?:[ -][a-zA-Z0-9]{4}){3,7})(?!\w)",
-    ),
-    row(
-        "password",
-        "phrase",
-        r"(?i:pass[ ]?phrase)[ \t]{0,4}(?::|=|\bis\b)[ \t]*(?P<v>[a-z]{3,12}(?:[ -][a-z0-9]{2,12}){3,7})[ \t]*(?=\n|$)",
-        "typed or phrase",
-    ),
-    row(
-        "password",
-        "as the |as pass|as my |as your ",
-        r"(?:use|try|set|with|enter)[ \t]+[`\"']?(?P<v>[^\s`\"']{6,80})[`\"']?[ \t]+as[ \t]+(?:(?:the|your|my|a)[ \t]+)?(?:\w{1,12}[ \t]+)?(?:password|passphrase|pin)\b",
-        "typed",
-    ),
-    row("api token", "FlyV1 ", r"FlyV1[ \t]+(?P<v>fm\d[a-z]?_[A-Za-z0-9+/=_,-]{20,})"),
-    row(
-        "session",
-        "ession-",
-        r"[Ss](?i:ession-(?:id|token))\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?(?P<v>[\w+/=.-]{16,400})",
-        "random",
-    ),
-    row("secret", "private-", r"/private-(?P<v>[0-9a-f]{32})\b"),
-    row("telegram token", ":AA", r"(?<!\d)(?P<v>\d{8,10}:AA[A-Za-z0-9_-]{32,34})(?![\w-])"),
-    row("firebase key", ":APA91b", r"(?<![\w-])(?P<v>[A-Za-z0-9_-]{8,30}:APA91b[A-Za-z0-9_-]{60,200})"),
-    row("azure secret", "Q~", r"(?<![\w~.-])(?P<v>[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})"),
-    row("azure key", "JQQJ9", r"(?<![A-Za-z0-9])(?P<v>[A-Za-z0-9]{40,60}JQQJ9[A-Za-z0-9]{5,})"),
-    row(
-        "azure key",
-        "+A",
-        r"(?<![A-Za-z0-9+/])(?P<v>[A-Za-z0-9+/]{40,80}\+A(?:STt|EhC|CDb|RSS|MC|zSe)[A-Za-z0-9+/]{4,12}={0,2})",
-    ),
-    row("terraform token", ".atlasv1.", r"(?<!\w)(?P<v>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,})"),
-    row("mail key", "-us", r"(?<![0-9a-f])(?P<v>[0-9a-f]{32}-us\d{1,2})(?!\w)"),
-    row("airtable token", "pat", r"pat(?<!\wpat)(?P<v>[A-Za-z0-9]{14}\.[0-9a-f]{64})(?!\w)"),
-    row("asana token", "1/|2/", r"[12]/(?<![\w/][12]/)(?P<v>\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32})(?!\w)"),
-    row(
-        "api key",
-        "|".join(
-            f"{before}{word}{behind}"
-            for word in ("live", "prod", "test", "secret", "sec", "sk", "pat", "token", "api", "key", "tok")
-            for before in "_-"
-            for behind in "_-"
-        ),
-        r"(?<![\w-])(?!pk)[a-z][a-z0-9]{1,14}[_-](?:(?:live|prod|test|secret|sec|sk|pat|token|api|key|tok)[_-]){1,2}(?P<v>[A-Za-z0-9]{20,200})(?![\w-])",
-        "dense",
-    ),
-    row("1password key", "A3-", r"(?<![\w-])(?P<v>A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,11}){4,5})(?![\w-])"),
-    row("license key", "_mmk", r"(?<!\w)(?P<v>[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk)(?!\w)"),
-    row("salesforce session", "00D", r"(?<!\w)(?P<v>00D[A-Za-z0-9]{12}![\w.]{60,200})"),
-    row("client secret", "_secret_", r"(?<!\w)(?P<v>(?:pi|seti|cs)_[A-Za-z0-9_]{10,40}_secret_[A-Za-z0-9]{16,60})"),
-    row("twitch token", "oauth:", r"(?<!\w)oauth:(?P<v>[a-z0-9]{30})(?!\w)"),
-    row("vault token", "s.", r"s\.(?<![\w.]s\.)(?P<v>[A-Za-z0-9]{24})(?![\w.])", "random"),
-    row("kubeadm token", "join", r"\bjoin\b[^\n]{0,200}--token[ =](?P<v>[a-z0-9]{6}\.[a-z0-9]{16})"),
-    row(
-        "wallet key",
-        "wif|WIF|rivate|wallet|itcoin|btc|BTC|key",
-        r"(?<![A-Za-z0-9])(?P<v>[5KL][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
-        "random",
-        near=True,
-    ),
-)
-"""Secrets in prose and in the output of programs, and keys with a mark inside."""
 
 CONTEXT_PATTERNS = (*HEADERS, *COMMANDS, *CODE, *HASHES, *OUTPUTS)

@@ -12,11 +12,14 @@ from foldline.redact.context_patterns import CONTEXT_PATTERNS
 from foldline.redact.pattern_rows import REGION_CHARS, ContextPattern
 from foldline.redact.patterns import Hit
 from foldline.redact.searched_text import NeededMarks, RulesByMark, SearchedText
+from foldline.redact.unassigned_values import UnassignedValues
 from foldline.redact.value_shape import (
     is_dense,
     is_passphrase,
     is_path,
     is_placeholder,
+    is_uuid,
+    looks_like_password,
     looks_random,
     looks_strong,
     looks_typed,
@@ -34,7 +37,9 @@ _MANIFEST_DATA = re.compile(
 )
 _MANIFEST_VALUE = re.compile(r":[ \t]*[\"']?([^\s\"'|>]{8,})")
 _APP_PASSWORD = re.compile(r"[a-z]{4}(?: [a-z]{4}){3}")
-_BYTES_NAME = re.compile(r"(?i:key|secret|seed|wallet|pair)\w{0,20}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\[[ \t]{0,4}$")
+_BYTES_NAME = re.compile(
+    r"(?i:key|secret|seed|wallet|pair)\w{0,20}[\"']?(?:\[\w{0,12}\])?[ \t]{0,4}[:=][ \t]{0,4}[\[{(][ \t]{0,4}$"
+)
 _ENV_NAME = re.compile(
     r"(?<![\w$])(?![A-Z0-9_]{0,40}(?:PUBLIC|SITE|ID=|HASH|SHA|DIGEST|SUM|COMMIT|REV|IMAGE|ETAG|NONCE|CERT|URL|PATH|UUID|BUILD))"
     r"[A-Z][A-Z0-9_]{2,40}=[\"']?$"
@@ -49,8 +54,23 @@ _COOKIE_NAME = re.compile(
 )
 _COOKIE_ATTRIBUTE = re.compile(r"path|domain|expires|max-age|samesite|priority|version", re.IGNORECASE)
 
+_SECRET_ADDRESS = re.compile(
+    r"://[^\s\"'<>`\\|]{0,200}?(?:hook|trigger|magic|reset|confirm|verif|invit|activat|sign-?in|log-?in|passw|token|secret|"
+    r"private|receiver|collector|heartbeat|hc-ping|infura|alchemy|quiknode|ankr\.com|helius|/bot|sso|unsubscribe|onetime|"
+    r"one-time|accept|recover|/auth|ingest|integration|live2|/ping|/i(?=/))[^\s\"'<>`\\|/?=&]{0,40}+[/?=](?P<path>[^\s\"'<>`\\|]{12,800})",
+    re.IGNORECASE,
+)
+"""An address with a word that says that the rest of it may be a secret."""
+_PUBLIC_ADDRESS = re.compile(
+    r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|\?)"
+)
+_ADDRESS_PART = re.compile(r"[^/?&#=,;:.)\]}]{16,400}+")
+_WORDS_IN_ADDRESS = re.compile(r"(?:[a-z]{2,20}-){3,}|[a-z]{3,20}(?:[-_][a-z]{3,20})+[-_]?\d{0,4}$", re.IGNORECASE)
+
+
 _ROWS = RulesByMark((mark, number) for number, row in enumerate(CONTEXT_PATTERNS) for mark in row.marks)
 _NEEDED_WORDS = [NeededMarks(*row.words) for row in CONTEXT_PATTERNS]
+_ACCOUNTS = RulesByMark((word, None) for word in patterns.ACCOUNT_WORDS)
 
 
 def find_in_context(searched: SearchedText) -> Iterator[Hit]:
@@ -90,10 +110,32 @@ def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterat
         yield from _arguments(text, start, end)
     elif row.check in _NAMES_BEFORE:
         is_named = _NAMES_BEFORE[row.check].search(text, max(0, start - 60), start) is not None
-        if is_named and (row.check == "bytes" or is_dense(text[start:end])):
+        if row.check == "bytes":
+            is_secret = is_named or _is_key_pair(text[start:end])
+        else:
+            is_secret = is_named and is_dense(text[start:end])
+        if is_secret:
             yield Hit(start, end, row.kind)
     elif _passes(text[start:end], row.check):
         yield Hit(start, end, row.kind)
+
+
+def find_near_accounts(searched: SearchedText) -> Iterator[Hit]:
+    """Words that look like passwords on the line of a login, a server or a network."""
+    text, lower, places = searched.text, searched.lower, list[tuple[int, int]]()
+    for word, _ in _ACCOUNTS.possible(searched):
+        at = lower.find(word)
+        while at >= 0:
+            end = at + len(word)
+            if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+                places.append((at, end))
+                end = lower.find("\n", end)
+            at = lower.find(word, end) if end >= 0 else -1
+    unassigned = UnassignedValues(text)
+    for at, end in places:
+        span = unassigned.on_line(at, end)
+        if span is not None:
+            yield Hit(*span, "password")
 
 
 def _arguments(text: str, start: int, end: int) -> Iterator[Hit]:
@@ -103,8 +145,14 @@ def _arguments(text: str, start: int, end: int) -> Iterator[Hit]:
         if is_placeholder(value) or is_path(value) or _is_host(value):
             continue
         is_key = len(value) >= 24 and looks_random(value)
-        if is_key or (number and (looks_typed(value) or _APP_PASSWORD.fullmatch(value))):
+        if is_key or (number and (looks_typed(value) or _APP_PASSWORD.fullmatch(value))) or looks_like_password(value):
             yield Hit(*literal.span(1), "api key" if is_key else "password")
+
+
+def _is_key_pair(numbers: str) -> bool:
+    """Whether a list of numbers is a key pair: 64 bytes, most of them different and without order."""
+    found = numbers.split(",")
+    return len(found) == 64 and len(set(found)) >= 45 and found != sorted(found, key=int) and max(map(int, found)) < 256
 
 
 def _is_host(value: str) -> bool:
@@ -126,6 +174,8 @@ def _passes(value: str, check: str) -> bool:
             return looks_typed(value) or _APP_PASSWORD.fullmatch(value) is not None
         case "typed or spaced":
             return looks_typed(value.replace(" ", ""))
+        case "strong or app":
+            return looks_strong(value) or _APP_PASSWORD.fullmatch(value.replace("-", " ")) is not None
         case "strong":
             return looks_strong(value)
         case "dense":
@@ -143,6 +193,8 @@ def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
             yield Hit(*found.span(2), "url password")
         elif not found[2] and len(found[1]) >= 16 and looks_random(found[1]):
             yield Hit(*found.span(1), "url token")
+    for found in _SECRET_ADDRESS.finditer(text) if "://" in text else ():
+        yield from _parts_of_address(found)
     if "=" not in text:
         return
     for found in patterns.URL_PARAMETERS.finditer(text):
@@ -150,6 +202,16 @@ def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
         is_long = len(value) >= 20 and any(map(str.isdigit, value))
         if not is_placeholder(value) and (looks_random(value) or is_long):
             yield Hit(*found.span(1), "url token")
+
+
+def _parts_of_address(found: re.Match[str]) -> Iterator[Hit]:
+    """The random parts of an address that is a secret itself: a webhook, a link to sign in, an invitation."""
+    if _PUBLIC_ADDRESS.search(found[0]):
+        return
+    for part in _ADDRESS_PART.finditer(found["path"]):
+        value = part[0]
+        if is_uuid(value) or (looks_random(value) and not is_placeholder(value) and not _WORDS_IN_ADDRESS.match(value)):
+            yield Hit(found.start("path") + part.start(), found.start("path") + part.end(), "url token")
 
 
 def find_cookies(searched: SearchedText) -> Iterator[Hit]:

@@ -15,6 +15,8 @@ from foldline.redact.value_shape import (
     BARE,
     QUOTED,
     TYPE_NAME,
+    is_base32,
+    is_key,
     is_passphrase,
     is_path,
     is_placeholder,
@@ -31,11 +33,11 @@ from foldline.redact.value_shape import (
 _REST = re.compile(r"[A-Za-z0-9_]{0,40}+(?:[.-][A-Za-z0-9_]{1,30}+){0,4}+")
 """The rest of an identifier behind the name of a secret."""
 _SIGN = re.compile(
-    r"""(?=[\\"'`*\])?(\s:=：→|<-])(?P<shut>[\\"'`\])*?]{0,5}+)"""
+    r"""(?=[\\"'`*\])?(\s:=：→|<{-])(?P<shut>[\\"'`\])*?]{0,5}+)"""
     r"""(?:[ \t](?:\[[^\]\n]{0,30}\]|\([^)\n]{0,60}\)|\#?\d{1,2}(?=:)))?[ \t]{0,40}+"""
     r"""(?P<sign>(?::[\w\[\]|.&<>,? \t]{1,40}+|(?:As[ \t]+\w{1,20}|&?(?:string|String|str))[ \t]{0,4})?"""
     r"""(?:=>|:=|==?|\|\|=|\?\?=)|[:：→]|->|<-(?=[ \t])|(?<=[ \t])[-–—](?=[ \t])|"""
-    r"""(?<=[\s\w"'`])(?:is|was)(?=[\s:])|(?<=[ \t]))"""
+    r"""(?<=[\s\w"'`])(?:is|was)(?=[\s:])|\{(?=["'])|(?<=[ \t]))"""
     r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
     r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrNu@](?P<quote2>["'])|)"""
 )
@@ -57,6 +59,7 @@ _QUOTED_ALL = {
 _BARE_ALL = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]*""")
 _BARE_ENV = re.compile(r"""[^\s"'`;\\]*""")
 _SEMICOLONS = re.compile(r"""[^\s"'`;\\<>]{1,160}""")
+_ARGUMENT_VALUE = re.compile(r"""[A-Za-z]{3,40}\d{0,8}(?=[ \t]*(?:$|[\r\n])|[ \t]+-)""")
 _FLAG = re.compile(r"--?[\w-]{0,30}$")
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate|OAuth|AWS4-HMAC-SHA256|Bot|ENC)[ \t+]+(?:token=)?[\"']?",
@@ -98,7 +101,7 @@ _HARMLESS_STARTS = (
         "query",
     ),
     *("react", "cluster", "registry", "pagination", "resume", "lock", "feature", "flag", "metric", "label"),
-    "known",
+    *("known", "rsa", "dsa", "ecdsa", "gpg", "pgp", "openpgp", "host", "ssh", "subkey", "restore", "secondary"),
 )
 """Words before `key` or `token` whose value is harmless, as in `partition_key`."""
 _PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "=", "-"), False: ("", "→", "is", "was", "-")}
@@ -107,6 +110,8 @@ _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
 """Names of identifiers in code and logs. The names of cookies are in small or in capital letters."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
+_PASSWORD_NAMES = frozenset(("passw", "passphrase", "pwd", "pw", "credential", "passcode", "psk", "pass phrase"))
+"""Names near which a word that looks like a password is one."""
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
 _KIND_OF = {
     name: next((kind for part, kind in _KINDS if part in name), "credential")
@@ -126,13 +131,16 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
         if is_masked and _MASKED.match(text, end):
             continue
         strong = name in _STRONG
+        if name == "key" and not _is_key_name(text, at, end):
+            continue
         rest_end = run_end(_REST, text, end)
         tried_until[name] = rest_end
         until = rest_end if strong else until
         if _is_harmless_name(text, at, text[end:rest_end], strong=strong):
             continue
         if text[rest_end : rest_end + 1] in (" ", "\t") and _PLAIN_WORD.match(text, rest_end):
-            span = unassigned.in_sentence(at, rest_end) if strong and name != "pass" else None
+            in_prose = strong and (name != "pass" or text.startswith(" for ", rest_end))
+            span = unassigned.in_sentence(at, rest_end) if in_prose else None
         else:
             sign = _SIGN.match(text, rest_end)
             if sign is not None and text.startswith(MASK, sign.end()):
@@ -140,10 +148,12 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
             span = None if sign is None else _assigned_value(text, at, sign, name, strong=strong)
             if span is None and (sign is None or sign["sign"] in _PROSE_SIGNS[strong]):
                 span = unassigned.find(at, rest_end, strong=strong, prose=name != "pass")
-            if span is None and sign is not None and not strong:
+            if span is None and sign is not None and sign["sign"] and not strong:
                 tried_until[name] = run_end(_HARMLESS_RUN, text, sign.end())
+        if span is None and strong and name in _PASSWORD_NAMES:
+            span = unassigned.on_line(at, rest_end)
         if span is not None:
-            until = span[1]
+            until = max(until, span[1])
             yield Hit(*span, _KIND_OF[name])
 
 
@@ -164,7 +174,25 @@ def _is_whole_word(text: str, at: int, end: int) -> bool:
     if text[end : end + 1].isalnum():
         return False
     before = text[at - 1 : at]
-    return not before.isalpha() or (before.islower() and text[at].isupper())
+    return (
+        not before.isalpha()
+        or (before.islower() and text[at].isupper())
+        or text[max(0, at - 8) : at].lower().endswith(patterns.OWNERS)
+    )
+
+
+def _is_key_name(text: str, at: int, end: int) -> bool:
+    """Whether `key` is a word of its own or the last part of a name, such as `adobeKey`; not in `monkey`."""
+    after = text[end : end + 1]
+    if after.isalnum() and (after != "s" or text[end + 1 : end + 2].isalnum()):
+        return False
+    return not text[at - 1 : at].isalnum() or text[at].isupper()
+
+
+def _is_plain_key(text: str, at: int) -> bool:
+    """Whether `key` has no other part of a name before it, as in `key = …`. Most of these keys are no secrets."""
+    before = text[at - 1 : at]
+    return not (before.isalnum() or before in ("_", "-", "."))
 
 
 def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, strong: bool) -> tuple[int, int] | None:
@@ -182,11 +210,12 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     has_quote = bool(quote) and not scheme
     env = text[at : at + len(name)].isupper() and sign == "=" and not text[start - 1].isspace()
     listed = not quote and sign == "=" and _follows_semicolon(text, at)
+    single = not quote and sign == "=" and start == found.end("sign") and _ends_argument(text, at, start)
     value = (QUOTED[mark] if has_quote else _SEMICOLONS if listed else BARE).match(text, start)
     if value is None or MASK in value[0] or value[0][0].isspace():
         return None
     if not _is_secret_value(
-        text, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env or listed
+        text, at, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env or listed or single
     ):
         return _fallback_value(text, start) if strong and sign and not has_quote else None
     every = _QUOTED_ALL[mark] if has_quote else _SEMICOLONS if listed else _BARE_ENV if env else _BARE_ALL
@@ -195,6 +224,7 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
 
 def _is_secret_value(  # noqa: PLR0913
     text: str,
+    at: int,
     value: re.Match[str],
     found: re.Match[str],
     name: str,
@@ -207,6 +237,8 @@ def _is_secret_value(  # noqa: PLR0913
     if not whole and value[0].isalpha():
         return False
     if not strong and (len(value[0]) < 16 or not mixes_characters(value[0])):
+        return False
+    if name == "key" and _is_plain_key(text, at) and not is_key(value[0]):
         return False
     if is_placeholder(value[0]):
         return False
@@ -249,7 +281,15 @@ def _is_value_without_sign(text: str, start: int, quote: str, *, strong: bool) -
         return False
     if quote and strong:
         return looks_typed(value[0])
+    if strong and is_base32(value[0]):
+        return True
     return len(value[0]) >= (20 if strong or quote else 32) and looks_random(value[0])
+
+
+def _ends_argument(text: str, at: int, start: int) -> bool:
+    """Whether `name=value` is an argument of a command or a line of a configuration. `start` is that of the value."""
+    found = _ARGUMENT_VALUE.match(text, start)
+    return found is not None and (text[found.end() - 1].isdigit() or text[at - 1 : at] == ".")
 
 
 def _follows_semicolon(text: str, at: int) -> bool:
@@ -264,7 +304,7 @@ def _is_value(  # noqa: PLR0913
 ) -> bool:
     """Whether a value without blanks that is assigned to a name is a secret."""
     if is_uuid(value[0]) and (
-        name in patterns.NAMES_OF_IDS or (name in ("_key", "-key") and not text[found.start() - 1].isupper())
+        name in patterns.NAMES_OF_IDS or (name == "key" and not text[found.start() - 1].isupper())
     ):
         return False
     if is_path(value[0]):

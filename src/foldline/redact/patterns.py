@@ -187,10 +187,35 @@ SECRET_NAMES = (
     ),
 )
 """Names whose value is a secret."""
-WHOLE_SECRET_NAMES = ("pass", "psk", "pw", "mdp", "pswd", "clave")
+WHOLE_SECRET_NAMES = ("pass", "psk", "pw", "mdp", "pswd", "psw", "clave")
 """Names whose value is a secret, if they are not a part of a longer word (as in `bypass`)."""
+OWNERS = (
+    *("db", "user", "usr", "ftp", "smtp", "imap", "root", "admin", "mail", "sudo", "auth", "sql", "bind", "become"),
+    *("vnc", "wifi", "redis", "login", "ldap", "proxy", "rpc", "zip", "pdf", "ssh", "rcon", "svc"),
+)
+"""Words that may be joined with `pass` or `pw`, as in `bindpw`."""
+ACCOUNT_WORDS = (
+    *(
+        "login",
+        "log in",
+        "creds",
+        "cred",
+        "vault",
+        "wifi",
+        "wi-fi",
+        "ssid",
+        "vpn",
+        "ssh",
+        "ftp",
+        "sftp",
+        "rdp",
+        "kinit",
+    ),
+    *("luks", "root", "admin", "administrator", "sudo", "unlock", "telnet", "imap", "smtp"),
+)
+"""Words near which a word that looks like a password is one."""
 MAYBE_SECRET_NAMES = (
-    *("token", "_key", "-key", "authorization", "_auth", "jwt", "_session", "_bearer", "sessid", "sessionid"),
+    *("token", "key", "authorization", "_auth", "jwt", "_session", "_bearer", "sessid", "sessionid"),
     *(
         "webhook",
         "_dsn",
@@ -219,7 +244,7 @@ URL_PARAMETERS = re.compile(
 )
 """URL parameters whose value is a secret."""
 HARMLESS_NAME_ENDING = re.compile(
-    r"(?:ord|ords|ort|d|s)?(?:[_.-][a-z0-9]{1,20}){0,3}[_.-]?(?:ids?|names?|files?|paths?|dir|url|uri|type|len|length|count|size|field|column|ref|"
+    r"(?:ord|ords|ort|d|s|key)?(?:[_.-][a-z0-9]{1,20}){0,3}[_.-]?(?:ids?|names?|files?|paths?|dir|url|uri|type|len|length|count|size|field|column|ref|"
     r"env|var|limit|arn|manager|provider|service|store|helper|utils?|mgr\w*|policy|version|format|prefix|pattern|regex|label|"
     r"hint|error|endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|"
     r"next|kind|scopes?|source|input|output|placeholder|message|text|title|description|changed\w*|reset\w*|required|"

@@ -21,6 +21,7 @@ from foldline.redact.context_values import (
     find_in_manifests,
     find_in_tables,
     find_in_urls,
+    find_near_accounts,
 )
 from foldline.redact.escapes import MASK, VisibleText, has_unseen, strip_escapes
 from foldline.redact.keys import find_other_keys, find_word_keys
@@ -34,6 +35,7 @@ _KEY_FINDERS: Final[tuple[Finder, ...]] = (find_word_keys, find_other_keys)
 _FINDERS: Final[tuple[Finder, ...]] = (
     *_KEY_FINDERS,
     find_in_context,
+    find_near_accounts,
     find_in_urls,
     find_in_tables,
     find_named_values,

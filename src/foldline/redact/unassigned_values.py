@@ -14,6 +14,7 @@ from foldline.redact.value_shape import (
     is_placeholder,
     is_scrambled,
     is_words,
+    looks_like_password,
     looks_random,
     looks_strong,
     looks_typed,
@@ -66,6 +67,15 @@ _PROSE_QUOTED = re.compile(r"""["'`«“„‘「『][ \u00a0]?(?P<value>[^"'`«
 _PROSE_BARE = re.compile(r"[^\s\"'`«»“”\\]{6,128}+(?![^\s\"'`«»“”\\])")
 _WORDS_BETWEEN = re.compile(r"(?:[ \t]\w{1,20}){1,5}[ \t]?")
 _WORD_AND_DIGITS = re.compile(r"[a-z]{4,20}\d{2,4}")
+_NEAR_WORD = re.compile(
+    r"""(?<![^\s"'`(,:|>])(?<![mde]=")(?<!ss=")(?<!or=")(?=[^\d\s]{0,30}\d)"""
+    r"""[^\s"'`()<>\[\]{},;|/\\=]{6,48}(?=[\s"'`),;|<]|$)"""
+)
+"""A word with a digit. The identifier or the class of an element is not one."""
+_ENCRYPTED = re.compile(r"\{[A-Za-z0-9+/=]{20,400}\}")
+"""A password in the settings of Maven."""
+_BEFORE_CHARS = 60
+"""How far before a name a password is searched."""
 _PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS = 90, 160, 4
 """How far behind a name a sign of prose is read, how far a line end, and how many signs."""
 
@@ -123,6 +133,23 @@ class UnassignedValues:
             span = found.span("value") if found and looks_strong(found["value"]) else None
         return span
 
+    def on_line(self, at: int, rest_end: int) -> tuple[int, int] | None:
+        """The first word near the name of a password, on its line, that is certainly a password."""
+        text = self.text
+        start = max(0, at - _BEFORE_CHARS)
+        start = text.rfind("\n", start, at) + 1 or start
+        stop = text.find("\n", rest_end, rest_end + _PROSE_CHARS)
+        if stop > 0 and text[stop - 1] in "?:":
+            stop = text.find("\n", stop + 1, rest_end + _PROSE_CHARS)
+        stop = stop if stop >= 0 else rest_end + _PROSE_CHARS
+        for found in _NEAR_WORD.finditer(text, rest_end, stop):
+            if looks_like_password(found[0].rstrip(".,:")):
+                return found.start(), found.start() + len(found[0].rstrip(".,:"))
+        for found in _NEAR_WORD.finditer(text, start, at) if text[at - 1 : at].isspace() else ():
+            if looks_like_password(found[0].rstrip(".,:")):
+                return found.start(), found.start() + len(found[0].rstrip(".,:"))
+        return None
+
     def in_sentence(self, at: int, rest_end: int) -> tuple[int, int] | None:
         """The password that follows a sign of prose, such as `is`, or that stands on the next line."""
         text = self.text
@@ -170,7 +197,7 @@ class UnassignedValues:
 
 def _is_text_value(value: str, *, strong: bool) -> bool:
     """Whether the value of an element or a pair is a secret."""
-    if is_placeholder(value) or is_path(value) or MASK in value:
+    if (is_placeholder(value) and not _ENCRYPTED.fullmatch(value)) or is_path(value) or MASK in value:
         return False
     if " " in value.strip():
         return strong and is_passphrase(value)

@@ -35,9 +35,22 @@ TYPE_NAME = re.compile(r"[A-Z]\w{0,40}(?:Key|Password|Secret|Token|Credential)[A
 _CASE_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 _WORD = r"(?:[a-z]*+(?:[A-Z][a-z]{2,}+)++\d{0,4}|(?:[A-Z]?[a-z]+|[A-Z]+)?\d{0,4}|\d+)"
 _WORDS = re.compile(rf"{_WORD}(?:[._/:#~@-]+{_WORD})*")
+_LEET = re.compile(
+    r"[A-Za-z][0134579]{1,2}[a-z]|[A-Za-z]{3}\d{1,4}[!@#%?*]+$|[A-Za-z0-9][!#^~%][A-Za-z0-9]|(?:[A-Z][a-z0-9]|[0-9][A-Z]).*[A-Z0-9][a-z].*[0-9][A-Z]"
+)
+"""A digit instead of a letter, digits and symbols at the end, a symbol inside, or letters and digits mixed."""
+_PASSWORD_LETTERS = re.compile(r"[\w!#$%^&*+~?@-]{6,32}")
+_NO_PASSWORD = re.compile(
+    r"v\d|0x|aaaa|ghsa|gen-|chatcmpl|s3|ec2|i18n|l10n|k3s|web3|h5py|log4|neo4|x86|p12|pkcs|tls|http|md5|sha\d|w3c|d3|c3p0|[A-Za-z]+#\d+$|utf|oauth|"
+    r"[a-z]{2,12}_[A-Za-z0-9]+$|#?[0-9a-f-]+$|\d{4}-\d\d-|(?-i:[A-Z0-9_*-]+$)|\w*(?:test|passw|secret|token|user|key|auth|Test|Passw)|\w{1,30}__|\w{0,30}%[0-9A-F]{2}|\d+[a-z]{1,3}\d*[a-z]?$",
+    re.IGNORECASE,
+)
+"""Names and technical words with digits inside."""
+_WORD_FIRST = re.compile(r"[A-Za-z]{3,}[-_.:/]|sha\d|md5", re.IGNORECASE)
 _PATH = re.compile(r"[A-Za-z]:[/\\]|~/|\.{1,2}/|/(?:[a-z._-]{2,40}|[A-Z][a-z]{2,20})(?:/|$)")
 _LETTER = re.compile("[A-Za-z]")
 _SYMBOL = re.compile(r"[!@#$%^&*+=~?]")
+_BASE32 = re.compile(r"(?:[A-Z2-7]{8}){2,8}=*")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
@@ -105,15 +118,35 @@ def looks_strong(text: str) -> bool:
     return kinds >= 3 or (DIGIT.search(text) is not None and _TURN.search(text) is not None)
 
 
+def looks_like_password(text: str) -> bool:
+    """Whether a word is a password wherever it stands near the name of one, such as `m4tl4b-pw` or `Winter2023!`."""
+    return (
+        _LEET.search(text) is not None
+        and _PASSWORD_LETTERS.fullmatch(text) is not None
+        and _NO_PASSWORD.match(text) is None
+        and looks_strong(text)
+    )
+
+
 def is_dense(text: str) -> bool:
     """Whether a long text mixes small and capital letters and digits all over, as keys do and names do not."""
     turns = len(_CASE_TURN.findall(text))
     return len(text) >= 20 and turns >= len(text) // 4 and not is_words(text)
 
 
+def is_key(text: str) -> bool:
+    """Whether a value is a random key also if its name says little, such as `key`."""
+    return is_dense(text) and _WORD_FIRST.match(text) is None
+
+
 def is_scrambled(text: str) -> bool:
     """Whether a long text is full of symbols and digits, as the generated salts of a configuration are."""
     return len(text) >= 32 and len(_SYMBOL.findall(text)) >= 4 and looks_strong(text.replace(" ", "")[:100])
+
+
+def is_base32(text: str) -> bool:
+    """Whether a text is the secret of an authenticator app, such as `JBSWY3DPEHPK3PXP`."""
+    return _BASE32.fullmatch(text) is not None and DIGIT.search(text) is not None
 
 
 def is_uuid(text: str) -> bool:

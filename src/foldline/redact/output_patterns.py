@@ -1,0 +1,198 @@
+"""Secrets in prose and in the output of programs, and keys with a mark inside.
+
+To add one, add a row. Each pattern takes linear time, as in `context_patterns.py`.
+"""
+
+from __future__ import annotations
+
+from foldline.redact.pattern_rows import row
+
+OUTPUTS = (
+    row(
+        "secret",
+        "phrase|nemonic|NEMONIC|PHRASE|eed words|seed:|seed=",
+        r"(?i:(?:recovery|seed|backup|secret|wallet)[ _-]?(?:phrase|words)|mnemonic|\bseed(?=[:=]))[\w \t()\"'-]{0,40}[:=]?\s{0,8}[\"']?(?P<v>(?:(?:\d{1,2}[.)][ \t]*)?[a-z]{3,8}[ ,\n\t]{1,6}){11,23}(?:\d{1,2}[.)][ \t]*)?[a-z]{3,8})",
+    ),
+    row(
+        "secret",
+        "ode",
+        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[^\n]{0,60}\n+(?P<v>(?:(?=[^\n]{0,60}\d)[ \t>*•-]{0,8}(?:\d{1,2}[.)][ \t]+)?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{3,10}){0,4}[ \t]{0,8}(?:\n|$)){1,20})",
+        words="recovery|backup|scratch|emergency|one-time",
+    ),
+    row(
+        "secret",
+        "ode",
+        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t]{0,4}[\"']?[:=][ \t]*\[?(?P<v>[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?(?:[ ,]{1,3}[\"']?(?=[\w-]{0,16}\d)[A-Za-z0-9-]{6,16}[\"']?){0,20})",
+        words="recovery|backup|scratch|emergency|one-time",
+    ),
+    row(
+        "pin",
+        "PIN|PUK|CVV|CVC|OTP",
+        r"\b(?:PIN|PUK\d?|OTP|CVV|CVC)\b[^\n:=]{0,40}(?:[:=]|\bis\b)[ \t]*(?P<v>\d{4,12})(?!\w)",
+    ),
+    row(
+        "pin",
+        "code|combination",
+        r"(?=[dgaslDGASLeE])(?i:door|gate|alarm|safe|lock|garage|entry)[ -]?(?:code|pin|combination)\b[^\n:=\d]{0,20}(?:[:=]|\bis\b)[ \t]*(?P<v>[\d*#-]{4,12})",
+        words="door|gate|alarm|safe|lock|garage|entry",
+    ),
+    row(
+        "pin",
+        "code",
+        r"(?=[vsol2maVSOLMA])(?i:verification|security|one-time|login|2fa|mfa|sms|auth(?:entication)?)[ -]code(?:[^\n:=]{0,30}[:=]|[^\n:=]{0,30}\bis\b)[ \t]*(?P<v>(?:G-)?\d{3}[ -]?\d{3,5})(?!\w)",
+    ),
+    row(
+        "credential",
+        "creds|redential|ogin|l/p|u/p|L/p|U/p",
+        r"\b(?=[CcLlUu])(?i:creds?|credentials?|logins?|l/p|u/p)\b[^\n:=→]{0,50}?(?:[:=→]|->|\b(?:is|are)\b)[ \t]*[`\"'(]?[\w.@+-]{2,40}(?:[ \t]{0,2}[:/|,][ \t]{0,2}|[ \t]+(?:and|with|&|\+)[ \t]+)(?:pass\w{0,5}[ \t]+|pw[ \t]+)?[`\"']?(?P<v>[^\s`\"']{6,100})",
+        "typed",
+    ),
+    row(
+        "credential",
+        " with | as | using ",
+        r"(?:log(?<!\wlog) ?in|sign in(?<!\wsign in)|connect(?<!\wconnect)|ssh(?<!\wssh))[ \t]+(?:with|as|using)[ \t]+[`\"']?[\w.@-]{2,40}[ \t]{0,2}[:/][ \t]{0,2}(?P<v>[^\s`\"']{6,100})",
+        "typed",
+        words="log|sign|connect|ssh",
+    ),
+    row(
+        "credential",
+        " with |\twith|with\t| / |\t/|/\t",
+        r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}(?:/|with)[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
+        "typed",
+        words="admin|root|user",
+    ),
+    row(
+        "password",
+        ":54|:64|:65|:2506|:*:",
+        r"(?<![\w./:@-])(?:[\w-]{1,60}(?:\.[\w-]{1,60}){0,6}|\*):(?:\d{4,5}|\*):(?:[\w-]{1,60}|\*):(?:[\w.-]{1,60}|\*):(?P<v>[^\s:]{5,200})(?=\r?\n|$)",
+    ),
+    row(
+        "secret",
+        "secret_id|SecretID|SecretId|secretId",
+        r"\b[Ss]ecret_?[iI][dD][ \t:=\"]{1,40}(?P<v>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})",
+    ),
+    row(
+        "secret",
+        "setup key|secret key|app password|uthenticator",
+        r"(?:setup key|secret key|app password|[Aa]uthenticator)[^\n:]{0,40}?(?::|\bis\b)[ \t]*(?P<v>[a-zA-Z0-9]{4}(?:[ -][a-zA-Z0-9]{4}){3,7})(?!\w)",
+    ),
+    row(
+        "password",
+        "phrase",
+        r"(?i:pass[ ]?phrase)[ \t]{0,4}(?::|=|\bis\b)[ \t]*(?P<v>[a-z]{3,12}(?:[ -][a-z0-9]{2,12}){3,7})[ \t]*(?=\n|$)",
+        "typed or phrase",
+    ),
+    row(
+        "password",
+        "as the |as pass|as my |as your ",
+        r"(?:use|try|set|with|enter)[ \t]+[`\"']?(?P<v>[^\s`\"']{6,80})[`\"']?[ \t]+as[ \t]+(?:(?:the|your|my|a)[ \t]+)?(?:\w{1,12}[ \t]+)?(?:password|passphrase|pin)\b",
+        "typed",
+    ),
+    row(
+        "credential",
+        " / | admin | root ",
+        r"(?:[\w.@:-]{2,60}[ \t]/[ \t][\w.@+-]{2,60}[ \t]/|\|[ \t]*(?:admin\w{0,10}|root)[ \t]*\|)[ \t]*(?P<v>[^\s|`\"',]{6,60})(?=[ \t|`]|$|\n)",
+        "strong",
+    ),
+    row(
+        "token",
+        "oken|key|Key|code|icen|erial|ecret|oucher",
+        r"(?i:token|key|code|licen[cs]e|serial|secret|voucher)\b[^\n]{0,60}?(?<![\w-])(?P<v>(?=[A-Za-z-]{0,40}\d)(?=[\d-]{0,30}[A-Za-z])[A-Za-z0-9]{4,6}(?:-[A-Za-z0-9]{4,6}){3,7})(?![\w-])",
+        "codes",
+    ),
+    row(
+        "password",
+        "SSID|ssid|ser|ogin|ccount|ifi|etwork",
+        r"(?i:ssid|user(?:name)?|login|account|wi-?fi|network)\b[^\n]{0,80}?[,;/ ](?i:password|passwd|pass|pw|pwd|passphrase)[ \t:=]+[`\"']?(?P<v>[^\s`\"',]{5,80})",
+        "typed",
+    ),
+    row(
+        "secret",
+        "assword|ecret",
+        r"(?i:passw\w{2,5}|secret|token|key)\b[^\n]{0,100}\n[ \t]*(?i:(?:new |temporary )?(?:value|password|secret|key|token))[ \t]*:[ \t]*(?P<v>[^\s\"'`]{8,200})(?=\s|$)",
+        "strong",
+    ),
+    row(
+        "password",
+        " to ",
+        r"\b(?i:use|with|enter|type|try)[ \t]+[`\"']?(?P<v>[^\s`\"']{6,60})[`\"']?[ \t]+to[ \t]+(?:unlock|log ?in|open|decrypt|sign in|connect|unzip|extract)\b",
+        "strong",
+    ),
+    row(
+        "pin",
+        "code",
+        r"(?i:2fa|mfa|two-factor|otp|one-time|sms|verification|authenticator)\b[^\n]{0,60}?\bcode[ \t:]+(?:is[ \t]+)?(?P<v>\d{6,8})(?!\w)",
+    ),
+    row("token", "add-mask", r"::add-mask::(?P<v>\S{6,400})"),
+    row("stream key", "live_", r"\blive_\d{6,12}_(?P<v>[A-Za-z0-9]{20,40})"),
+    row(
+        "password",
+        "i-Fi|iFi|ifi|SSID|ssid|otspot|outer",
+        r"(?i:wi-?fi|ssid|hotspot|router)\b[^\n]{0,60}?\b(?i:code|key|pass\w{0,6}|pw)\b[^\n:=]{0,20}?(?:\bis\b|[:=])[ \t]*[`\"']?(?P<v>[^\s`\"',]{6,63})",
+        "typed",
+    ),
+    row(
+        "password",
+        ":",
+        r"(?<![0-9A-Za-z/])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}):(?P<v>[^\s:\"']{5,40})(?=\s|$)",
+        "strong",
+    ),
+    row("pin", "PIN |PUK|CVV|CVC|cvv|cvc|OTP", r"\b(?:PIN|PUK\d?|CVV2?|CVC|cvv|cvc|OTP)[ \t]+(?P<v>\d{3,8})(?!\w)"),
+    row(
+        "pin",
+        "code",
+        r"\b(?:[Yy]our|[Uu]se|[Ee]nter)[ \t](?:(?!error|exit|status|return|area|zip|postal|country|promo|discount|coupon|http)[\w-]{1,20}[ \t]){0,3}code[ \t]{0,2}(?:is|:)?[ \t]*(?P<v>\d{3}[ -]?\d{1,5})(?!\w|\.\d)",
+    ),
+    row(
+        "pin",
+        "is your",
+        r"(?<![\w.])(?P<v>\d{4,8})[ \t]is[ \t]your[ \t][\w -]{0,40}(?:code|password|otp|OTP|pin|PIN)\b",
+    ),
+    row("api token", "FlyV1 ", r"FlyV1[ \t]+(?P<v>fm\d[a-z]?_[A-Za-z0-9+/=_,-]{20,})"),
+    row(
+        "session",
+        "ession-",
+        r"[Ss](?i:ession-(?:id|token))\\?[\"']?[ \t]*[:=][ \t]*\\?[\"']?(?P<v>[\w+/=.-]{16,400})",
+        "random",
+    ),
+    row("secret", "private-", r"/private-(?P<v>[0-9a-f]{32})\b"),
+    row("telegram token", ":AA", r"(?<!\d)(?P<v>\d{8,10}:AA[A-Za-z0-9_-]{32,34})(?![\w-])"),
+    row("firebase key", ":APA91b", r"(?<![\w-])(?P<v>[A-Za-z0-9_-]{8,30}:APA91b[A-Za-z0-9_-]{60,200})"),
+    row("azure secret", "Q~", r"(?<![\w~.-])(?P<v>[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})"),
+    row("azure key", "JQQJ9", r"(?<![A-Za-z0-9])(?P<v>[A-Za-z0-9]{40,60}JQQJ9[A-Za-z0-9]{5,})"),
+    row(
+        "azure key",
+        "+A",
+        r"(?<![A-Za-z0-9+/])(?P<v>[A-Za-z0-9+/]{40,80}\+A(?:STt|EhC|CDb|RSS|MC|zSe)[A-Za-z0-9+/]{4,12}={0,2})",
+    ),
+    row("terraform token", ".atlasv1.", r"(?<!\w)(?P<v>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,})"),
+    row("mail key", "-us", r"(?<![0-9a-f])(?P<v>[0-9a-f]{32}-us\d{1,2})(?!\w)"),
+    row("airtable token", "pat", r"pat(?<!\wpat)(?P<v>[A-Za-z0-9]{14}\.[0-9a-f]{64})(?!\w)"),
+    row("asana token", "1/|2/", r"[12]/(?<![\w/][12]/)(?P<v>\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32})(?!\w)"),
+    row(
+        "api key",
+        "|".join(
+            f"{before}{word}{behind}"
+            for word in ("live", "prod", "test", "secret", "sec", "sk", "pat", "token", "api", "key", "tok")
+            for before in "_-"
+            for behind in "_-"
+        ),
+        r"(?<![\w-])(?!pk)[a-z][a-z0-9]{1,14}[_-](?:(?:live|prod|test|secret|sec|sk|pat|token|api|key|tok)[_-]){1,2}(?P<v>[A-Za-z0-9]{20,200})(?![\w-])",
+        "dense",
+    ),
+    row("1password key", "A3-", r"(?<![\w-])(?P<v>A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,11}){4,5})(?![\w-])"),
+    row("license key", "_mmk", r"(?<!\w)(?P<v>[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk)(?!\w)"),
+    row("salesforce session", "00D", r"(?<!\w)(?P<v>00D[A-Za-z0-9]{12}![\w.]{60,200})"),
+    row("client secret", "_secret_", r"(?<!\w)(?P<v>(?:pi|seti|cs)_[A-Za-z0-9_]{10,40}_secret_[A-Za-z0-9]{16,60})"),
+    row("twitch token", "oauth:", r"(?<!\w)oauth:(?P<v>[a-z0-9]{30})(?!\w)"),
+    row("vault token", "s.", r"s\.(?<![\w.]s\.)(?P<v>[A-Za-z0-9]{24})(?![\w.])", "random"),
+    row("kubeadm token", "join", r"\bjoin\b[^\n]{0,200}--token[ =](?P<v>[a-z0-9]{6}\.[a-z0-9]{16})"),
+    row(
+        "wallet key",
+        "wif|WIF|rivate|wallet|itcoin|btc|BTC|key",
+        r"(?<![A-Za-z0-9])(?P<v>[5KL][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
+        "random",
+        near=True,
+    ),
+)
+"""Secrets in prose and in the output of programs, and keys with a mark inside."""
