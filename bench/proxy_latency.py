@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = 20
+_WORDS = "the build of this project fails because one test reads a file that another test has already removed from disk"
 MODEL = "claude-sonnet-4-5"
 _PATH = "/v1/messages"
 
@@ -34,9 +35,10 @@ _PATH = "/v1/messages"
 # Servers, each in a process of its own
 
 
-def events() -> list[bytes]:
-    """The events of a streamed reply."""
-    usage = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1}
+def events(size: int) -> list[bytes]:
+    """The events of a streamed reply to a request of this many bytes."""
+    usage = {"input_tokens": 10, "cache_creation_input_tokens": 0, "output_tokens": 15}
+    usage["cache_read_input_tokens"] = size // 5
     message: dict[str, Any] = {"id": "msg_0", "type": "message", "role": "assistant", "model": MODEL, "content": []}
     message |= {"stop_reason": None, "stop_sequence": None, "usage": usage}
     found: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
@@ -60,12 +62,11 @@ async def read_all(receive: Any) -> bytes:
 
 def stub() -> Any:
     """A provider that answers every request with the same stream."""
-    sent = events()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
-        await read_all(receive)
+        sent = events(len(await read_all(receive)))
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for event in sent:
@@ -169,7 +170,7 @@ class Talk:
 
     def __post_init__(self) -> None:
         drawn = random.Random(self.name)
-        words = [f"w{drawn.randrange(10**6)}" for _ in range(400)]
+        words = _WORDS.split()
         while sum(map(len, self.elements)) < self.size:
             text = " ".join(drawn.choices(words, k=120))
             role = "assistant" if len(self.elements) % 2 else "user"

@@ -22,12 +22,24 @@ _CHANGES: tuple[MissCause, ...] = ("tools", "system", "settings", "fold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColdPrice:
+    """What the next request costs more if the prompt cache has expired by then."""
+
+    expires_at: float
+    """Seconds since 1970."""
+    tokens: int
+    usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredRequest:
     """The last request of a conversation, with its receipt."""
 
     receipt: Receipt
     text: str = ""
     """The body that was sent; "" if another process sent it."""
+    cold: ColdPrice | None = None
+    """What going on without the cache of this request costs; None if nothing was cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +56,9 @@ class NewRequest:
     """Whether the client changed messages that it had sent before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdPrice:
-    """What the next request costs more if the prompt cache has expired by then."""
-
-    expires_at: float
-    """Seconds since 1970."""
-    tokens: int
-    usd: float | None
+def answered(receipt: Receipt, text: str = "") -> AnsweredRequest:
+    """A request that was answered, with the price of its expired cache."""
+    return AnsweredRequest(receipt=receipt, text=text, cold=cold_price(receipt))
 
 
 def cached_tokens(usage: Usage, model: Model, format: str) -> int:

@@ -112,6 +112,8 @@ class ClientConversation:
         """Number of requests that are being answered."""
         self.settings: tuple[str, str] = ("", "")
         """The model and the tools of the last request."""
+        self.is_truncated = False
+        """Whether it was reported that the provider silently left out a part of a request."""
         self.sent: AnsweredRequest | None = None
         """The last request that was answered, with its receipt; None if it is unknown."""
 

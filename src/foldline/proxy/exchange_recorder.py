@@ -117,13 +117,15 @@ class ExchangeRecorder:
 
     def _report_truncation(self, conversation: ClientConversation, reported: int, estimate: int) -> None:
         """Report a provider that read far fewer tokens than were sent: it left out a part without saying so."""
-        if estimate < MIN_TRUNCATED or reported >= estimate * TRUNCATED_RATIO:
+        is_truncated = estimate >= MIN_TRUNCATED and reported < estimate * TRUNCATED_RATIO
+        self.truncations += is_truncated
+        is_known, conversation.is_truncated = conversation.is_truncated, is_truncated
+        if is_known or not is_truncated:
             return
         facts = {"sent": estimate, "read": reported}
         store, branch = conversation.session.record.search_target()
         store.event(branch, "truncated", facts)
         emit(Event("truncated", conversation.session.name, facts), self.planner.conversations.listener)
-        self.truncations += 1
 
     def _fold_if_due(self, conversation: ClientConversation) -> None:
         """Fold the session now, while the client works, if its policy demands it."""

@@ -17,7 +17,6 @@ from foldline.json_text import decode, encode
 from foldline.ledger.receipts import Receipt
 from foldline.proxy.api_calls import ApiCall
 from foldline.proxy.body_scan import NotScannable, scan_body
-from foldline.proxy.cache_misses import cold_price
 from foldline.proxy.compaction_answers import (
     SEALED,
     compaction_answer,
@@ -290,7 +289,7 @@ def _is_edited(located: Located) -> bool:
 def _cache_note(ticket: Ticket) -> list[tuple[str, str]]:
     """The header that says whether the cache of the previous request has expired, and what that costs."""
     sent = ticket.conversation.sent if ticket.conversation is not None else None
-    price = cold_price(sent.receipt) if sent is not None else None
+    price = sent.cold if sent is not None else None
     if price is None:
         return []
     state = "cold" if ticket.sent_at > price.expires_at else "warm"
