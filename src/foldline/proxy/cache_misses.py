@@ -56,7 +56,7 @@ class NewRequest:
     """Whether the client changed messages that it had sent before."""
 
 
-def answered(receipt: Receipt, text: str = "") -> AnsweredRequest:
+def answered_request(receipt: Receipt, text: str = "") -> AnsweredRequest:
     """A request that was answered, with the price of its expired cache."""
     return AnsweredRequest(receipt=receipt, text=text, cold=cold_price(receipt))
 

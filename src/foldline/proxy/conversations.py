@@ -13,7 +13,7 @@ from foldline.events import Listener
 from foldline.ledger import MAIN, Branch, Store
 from foldline.ledger.receipts import last_receipt
 from foldline.proxy.body_scan import scan_body, shared_elements
-from foldline.proxy.cache_misses import answered
+from foldline.proxy.cache_misses import answered_request
 from foldline.proxy.client_summaries import is_client_summary
 from foldline.proxy.conversation import Alignment, ClientConversation, ClientHistory, client_history
 from foldline.recall.text_index import TextIndex
@@ -175,7 +175,7 @@ class Conversations:
             conversation = ClientConversation(session)
             conversation.load([stored.message for stored in opened.store.read(branch)])
             receipt = last_receipt(opened.store, branch)
-            conversation.sent = answered(receipt) if receipt is not None else None
+            conversation.sent = answered_request(receipt) if receipt is not None else None
             group.conversations.append(conversation)
 
     def add(self, group: ConversationGroup, session: Session) -> ClientConversation:

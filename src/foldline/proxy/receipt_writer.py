@@ -11,7 +11,7 @@ from foldline.ledger.receipts import CacheMiss, Receipt
 from foldline.message import Usage
 from foldline.models.table import model as model_of
 from foldline.models.table import usage_cost
-from foldline.proxy.cache_misses import FOLD, NewRequest, answered, cached_tokens, find_miss, ttl_seconds
+from foldline.proxy.cache_misses import FOLD, NewRequest, answered_request, cached_tokens, find_miss, ttl_seconds
 from foldline.proxy.conversation import ClientConversation
 from foldline.proxy.planned_request import Ticket
 from foldline.proxy.request_difference import field_hashes
@@ -58,7 +58,7 @@ def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage,
         sent_at=ticket.sent_at,
         field_hashes=hashes,
     )
-    conversation.sent = answered(receipt, request.text)
+    conversation.sent = answered_request(receipt, request.text)
     return receipt
 
 
