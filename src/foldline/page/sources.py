@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ LiveSessions: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
 """Returns the sessions with requests that are being answered: tenant, session, branch and in_flight of each."""
 _READERS = 64
 """How many sessions are kept in memory."""
+_LIST_SECONDS = 5.0
+"""How long a list of session files is used before the folders are read again."""
 _FILES = 500
 """How many session files are listed, the newest first."""
 
@@ -114,6 +117,8 @@ class LogFiles:
         self.folders = folders
         self._opened: Ledger | None = None
         self._loaded: dict[str, tuple[float, int]] = {}
+        self._listed: dict[str, float] | None = None
+        self._listed_at = 0.0
         self._lock = RLock()
 
     @property
@@ -124,10 +129,15 @@ class LogFiles:
                 self._opened = Ledger(ledger.open(":memory:", index=TextIndex()))
             return self._opened
 
-    def _files(self) -> list[Path]:
-        named, found = expand_paths(self.folders)
-        files = [Path(one) for one in (*named, *found) if Path(one).is_file()]
-        return sorted(files, key=lambda one: -one.stat().st_mtime)[:_FILES]
+    def _files(self) -> dict[str, float]:
+        """The paths of the newest files with the times of their last change. The folders are read every few seconds."""
+        with self._lock:
+            if self._listed is None or time.monotonic() - self._listed_at > _LIST_SECONDS:
+                named, found = expand_paths(self.folders)
+                times = {one: Path(one).stat().st_mtime for one in (*named, *found) if Path(one).is_file()}
+                newest = sorted(times.items(), key=lambda item: -item[1])[:_FILES]
+                self._listed, self._listed_at = dict(newest), time.monotonic()
+            return self._listed
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each file. Its messages are counted after it was opened."""
@@ -135,8 +145,7 @@ class LogFiles:
             return []
         counts = {info.name: info for info in self.ledger.sessions()}
         rows = []
-        for path in self._files():
-            name, stat = str(path), path.stat()
+        for name, changed_at in self._files().items():
             info = counts.get(name)
             rows.append(
                 {
@@ -147,8 +156,8 @@ class LogFiles:
                     "parent": "",
                     "messages": info.messages if info else None,
                     "folds": info.folds if info else 0,
-                    "made_at": stat.st_mtime,
-                    "last_at": stat.st_mtime,
+                    "made_at": changed_at,
+                    "last_at": changed_at,
                 }
             )
         return rows
@@ -156,10 +165,10 @@ class LogFiles:
     def load(self, name: str) -> None:
         """Read a file, or what was added to it since it was read."""
         with self._lock:
-            path = next((one for one in self._files() if str(one) == name), None)
-            if path is None:
+            if name not in self._files() or not Path(name).is_file():
                 raise InputError(f"unknown session file {name!r}", hint="choose a session from the list")
-            stamp = path.stat().st_mtime, path.stat().st_size
+            stat = Path(name).stat()
+            stamp = stat.st_mtime, stat.st_size
             if self._loaded.get(name) == stamp:
                 return
             transcripts = read_all(name)
