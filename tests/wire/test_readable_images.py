@@ -9,6 +9,7 @@ import pytest
 
 from foldline import Session
 from foldline.message import Media, Message, Text, ToolCall, ToolResult, assistant, user
+from foldline.testing import assert_sendable
 from foldline.testing.provider import judge
 from foldline.wire.formats import REQUEST_FORMATS
 
@@ -50,6 +51,7 @@ def sent(format: str, *messages: Any) -> str:
     body |= {"max_tokens": 100} if format == "anthropic" else {}
     refused = judge(format, body, model=MODELS[format], needs_tools=False)
     assert refused is None, refused
+    assert_sendable(body, format)
     return str(body)
 
 

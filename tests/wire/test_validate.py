@@ -49,7 +49,10 @@ def thought(signature: str = "c2ln") -> dict[str, Any]:
     return {"type": "thinking", "thinking": "hm", "signature": signature}
 
 
-def image(data: str = "iVBO") -> dict[str, Any]:
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def image(data: str = PIXEL) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
@@ -58,6 +61,7 @@ FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 NATIVE = {"type": "compaction", "content": "so far", "signature": "c2ln"}
+LOCAL = {"type": "url", "url": "file:///tmp/x.png"}
 WHOLE = {"model": "claude-sonnet-5", "max_tokens": 100}
 
 
@@ -134,6 +138,9 @@ ANTHROPIC: list[tuple[str, Any, set[str]]] = [
     ("NaN in the input", [u(), a([use("1", input={"x": float("nan")})]), u([res("1")])], {"number"}),
     ("image without a source", [u([{"type": "image"}])], {"shape"}),
     ("image with an unknown source", [u([{"type": "image", "source": {"type": "disk"}}])], {"block-type"}),
+    ("image of another type than stated", [u([image("/9j/4AAQ")])], {"media-form"}),
+    ("image that is no base64", [u([image(f"{PIXEL}\n")])], {"media-form"}),
+    ("image by a local address", [u([{"type": "image", "source": LOCAL}])], {"media-address"}),
     ("image of 9,000 pixels", [u([image(png(9_000, 10))])], {"media-pixels"}),
     ("twenty large images", [u([image(png(2_001, 10))] * 20)], set()),
     ("more than twenty images, one large", [u([*[image(png(10, 10))] * 20, image(png(10, 2_001))])], {"media-pixels"}),
@@ -194,7 +201,8 @@ def calls(*names: str, content: Any = None, arguments: str = "{}") -> dict[str, 
 SYSTEM = {"role": "system", "content": "s"}
 LEGACY = a(None, function_call={"name": "read", "arguments": "{}"})
 LEGACY_RESULT = {"role": "function", "name": "read", "content": "r"}
-PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PIXEL}}
+BITMAP = {"type": "image_url", "image_url": {"url": "data:image/bmp;base64,Qk0AAAAA"}}
 UNTYPED = a(None, tool_calls=[{"id": "1", "function": {"name": "run", "arguments": "{}"}}])
 INDEXED = a(None, tool_calls=[{**calls("1")["tool_calls"][0], "index": 0}])
 
@@ -212,6 +220,10 @@ OPENAI: list[tuple[str, Any, set[str]]] = [
     ("unknown field of a message", {"model": "gpt-5", "messages": [{**u(), "timestamp": 7}]}, {"field"}),
     ("unknown field for another server", {"model": "deepseek-chat", "messages": [{**u(), "timestamp": 7}]}, set()),
     ("unknown field of a part", {"model": "gpt-5", "messages": [u([{**PICTURE, "alt": "x"}])]}, {"field"}),
+    ("name with a space", {"model": "gpt-5", "messages": [{**u(), "name": "Bob Smith"}]}, {"name-form"}),
+    ("image of an unknown type", {"model": "gpt-5", "messages": [u([BITMAP])]}, {"media-form"}),
+    ("image of an unusual type for another server", [u([BITMAP])], set()),
+    ("more than 2,048 messages", {"model": "gpt-5", "messages": [u()] * 2_049}, {"message-count"}),
     ("null calls", {"model": "gpt-5", "messages": [u(), a(tool_calls=None)]}, {"field"}),
     ("a call without a type", {"model": "gpt-5", "messages": [u(), UNTYPED, tool("1")]}, {"shape"}),
     ("unknown field of a call", {"model": "gpt-5", "messages": [u(), INDEXED, tool("1")]}, {"field"}),
@@ -369,6 +381,7 @@ def fresp(name: str = "f", **more: Any) -> dict[str, Any]:
 
 GU, GM = g("user", {"text": "hi"}), g("model", {"text": "ok"})
 
+GIF = {"inlineData": {"mimeType": "image/gif", "data": "R0lGODlhAQABAAAA"}}
 GEMINI: list[tuple[str, Any, set[str]]] = [
     ("nothing", [], {"empty-request"}),
     ("a talk", [GU, GM, GU], set()),
@@ -418,14 +431,15 @@ GEMINI: list[tuple[str, Any, set[str]]] = [
         [GU, g("model", fcall()), g("user", {"functionResponse": {"name": "f", "response": "r"}})],
         {"input-form"},
     ),
-    ("image of the model", [GU, g("model", {"inlineData": {"mimeType": "image/png", "data": "iVBO"}}), GU], set()),
+    ("image of the model", [GU, g("model", {"inlineData": {"mimeType": "image/png", "data": PIXEL}}), GU], set()),
     ("system inside", [GU, g("system", {"text": "s"}), GU], {"role"}),
     ("unknown field", [g("user", {"banana": 1})], {"block-type"}),
+    ("image of a type that Gemini does not read", [g("user", GIF)], {"media-form"}),
     ("unknown field of the request", {"contents": [GU], "messages": []}, {"request-field"}),
     ("request in snake case", {"contents": [GU], "generation_config": {"maxOutputTokens": 9}}, set()),
     ("empty system text", {"systemInstruction": {"parts": [{"text": ""}]}, "contents": [GU]}, {"system-form"}),
     ("unpaired call in snake case", [GU, g("model", {"function_call": {"name": "f"}}), GU], {"call-unanswered"}),
-    ("two data fields", [g("user", {"text": "a", "inlineData": {"mimeType": "image/png", "data": "iVBO"}})], {"shape"}),
+    ("two data fields", [g("user", {"text": "a", "inlineData": {"mimeType": "image/png", "data": PIXEL}})], {"shape"}),
     ("lone surrogate", [g("user", {"text": "a \ud800"})], {"unicode"}),
     ("NaN in the args", [GU, g("model", fcall(args={"x": float("inf")})), g("user", fresp())], {"number"}),
 ]
@@ -538,9 +552,11 @@ def test_sound_histories_are_sendable_in_every_format(messages: list[Message]) -
 def test_pr17_too_many_media_are_refused(format: str) -> None:
     most = grammar_of(format).limits.media
     assert most is not None
-    part = {"anthropic": image(), "openai": PICTURE, "gemini": {"inlineData": {"data": "iVBO"}}}.get(
-        format, {"type": "input_image", "image_url": "https://example.org/a.png"}
-    )
+    part = {
+        "anthropic": image(),
+        "openai": PICTURE,
+        "gemini": {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+    }.get(format, {"type": "input_image", "image_url": "https://example.org/a.png"})
     key = "parts" if format == "gemini" else "content"
     assert check(format, [{"role": "user", key: [part] * most}]) == ()
     (found,) = check(format, [{"role": "user", key: [part] * (most + 1)}])
@@ -550,8 +566,10 @@ def test_pr17_too_many_media_are_refused(format: str) -> None:
 
 def test_too_large_media_and_too_large_requests_are_refused() -> None:
     most = grammar_of("anthropic").limits.media_bytes or 0
-    assert [found.code for found in check("anthropic", [u([image("i" * (most + 1))])])] == ["media-bytes"]
-    pictures = [image("i" * most)] * 7
+    assert [found.code for found in check("anthropic", [u([image("iVBORw0KGgo" + "i" * (most - 7))])])] == [
+        "media-bytes"
+    ]
+    pictures = [image("iVBORw0KGgo" + "i" * (most - 11))] * 7
     assert [found.code for found in check("anthropic", [u(pictures)])] == ["total-bytes"]
     assert check("anthropic", [u(pictures[:6])]) == ()
 

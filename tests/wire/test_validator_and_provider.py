@@ -57,6 +57,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def picture(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 USER = {"role": "user", "content": "go"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "done"}
@@ -88,6 +92,17 @@ WHOLE_REQUESTS: list[tuple[str, dict[str, Any]]] = [
         {"model": "gpt-5", "input": [USER, {key: SEARCH[key] for key in ("type", "status", "action")}]},
     ),
     ("gemini", {"contents": [{"role": "user", "parts": [{"text": "go"}]}], "foo": 1}),
+    (
+        "gemini",
+        {"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/gif", "data": "R0lGODlh"}}]}]},
+    ),
+    ("openai", {"model": "gpt-5", "messages": [{**USER, "name": "Bob Smith"}]}),
+    ("openai", {"model": "gpt-5", "messages": [USER] * 2_049}),
+    (
+        "openai",
+        {"model": "gpt-5", "messages": [{"role": "user", "content": [picture("data:image/bmp;base64,Qk0AAAAA")]}]},
+    ),
+    ("openai", {"model": "gpt-5", "messages": [{"role": "user", "content": [picture("file:///tmp/x.png")]}]}),
 ]
 
 

@@ -15,6 +15,8 @@ from foldline.wire.sdk_objects import is_sdk_object, sdk_json
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _SCHEMAS = ("input_schema", "parameters", "parametersJsonSchema", "parameters_json_schema", "inputSchema")
 
+_GEMINI_TYPES = ("OBJECT", "ARRAY", "STRING", "INTEGER", "NUMBER", "BOOLEAN", "NULL")
+
 
 class _Function(NamedTuple):
     name: str
@@ -87,8 +89,34 @@ def _functions(tool: Mapping[str, Any], format: str) -> list[_Function]:
             what = value.get("name") or value.get("type") or ", ".join(map(str, value))
             hint = f"define it for {format} with session.use(tools=…), or render the view in the session's format"
             raise InputError(f"the tool {what!r:.60} has no form in the format {format!r}", hint=hint)
-        functions.append(_Function(value["name"], value.get("description") or "", schema or {"type": "object"}))
+        functions.append(_Function(value["name"], value.get("description") or "", _json_schema(schema or {})))
     return functions
+
+
+def _json_schema(schema: Any) -> Any:
+    """The schema of a function's arguments as JSON Schema of an object. Gemini's own schemas write types in capitals.
+
+    >>> _json_schema({"type": "OBJECT", "properties": {"type": {"type": "STRING"}}})
+    {'type': 'object', 'properties': {'type': {'type': 'string'}}}
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    return {"type": "object", **(_with_lower_types(schema) if schema.get("type") in _GEMINI_TYPES else schema)}
+
+
+def _with_lower_types(schema: Any) -> Any:
+    """A schema of Gemini with the types of JSON Schema, in nested schemas, too."""
+    if isinstance(schema, list):
+        return [_with_lower_types(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kind, properties = schema.get("type"), schema.get("properties")
+    changed = {key: _with_lower_types(value) for key, value in schema.items() if key in ("items", "anyOf")}
+    if isinstance(properties, Mapping):
+        changed["properties"] = {name: _with_lower_types(value) for name, value in properties.items()}
+    if kind in _GEMINI_TYPES:
+        changed["type"] = str(kind).lower()
+    return {**schema, **changed}
 
 
 def _definition(function: _Function, format: str) -> dict[str, Any]:

@@ -109,7 +109,10 @@ def _media(block: Mapping[str, Any], index: int, request: PlainRequest) -> Plain
         return PlainBlock("media", index)
     check_block(source, SOURCES, index, request)
     data = string(source.get("data"))
-    return PlainBlock("media", index, size=len(data), data=data if block["type"] == "image" else "")
+    if block["type"] != "image":
+        return PlainBlock("media", index, size=len(data))
+    mime, url = string(source.get("media_type")), string(source.get("url"))
+    return PlainBlock("media", index, size=len(data), data=data, mime=mime, url=url)
 
 
 def _call(block: Mapping[str, Any], index: int, request: PlainRequest) -> PlainBlock:
@@ -191,6 +194,8 @@ GRAMMAR = Grammar(
         "thinking-unsigned": "thinking.signature: Field required",
         "thinking-last": "The final block in an assistant message cannot be `thinking`.",
         "media-role": "'image' blocks are not permitted within assistant turns",
+        "media-form": "Could not process image, or: the image appears to be of another media type",
+        "media-address": "Only HTTPS URLs are supported.",
         "media-pixels": "At least one of the image dimensions exceed max allowed size",
         "error-result": "tool_result: content cannot be empty if `is_error` is true",
         "id-form": "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",

@@ -77,7 +77,9 @@ def _block(part: Any, index: int, request: PlainRequest) -> PlainBlock:
         return PlainBlock("result", index, string(result.get("id")), string(result.get("name")), inner=blocks)
     inline = _field(part, "inlineData", "inline_data")
     if isinstance(inline, dict):
-        return PlainBlock("media", index, size=len(string(inline.get("data"))))
+        data, mime = string(inline.get("data")), string(_field(inline, "mimeType", "mime_type"))
+        is_image = mime.lower().startswith("image/")
+        return PlainBlock("media", index, size=len(data), data=data if is_image else "", mime=mime)
     if _field(part, "fileData", "file_data") is not None:
         return PlainBlock("media", index)
     if "text" not in part or _field(part, "thoughtSignature", "thought_signature"):

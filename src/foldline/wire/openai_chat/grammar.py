@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from foldline.wire.validate.plain_request import (
     PlainTurn,
     check_block,
     check_fields,
+    image_block,
     string,
     text_of,
 )
@@ -26,6 +28,7 @@ LIMITS = RequestLimits(media=500, total_bytes=52_428_800, source="2026-11: platf
 ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {"developer": "system", "function": "tool"}
 
 IMAGE_TYPES = frozenset(("image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"))
+_PARTICIPANT = re.compile(r"[^\s<|\\/>]+").fullmatch
 _MEDIA = ("image_url", "input_audio", "file")
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "user": ("text", *_MEDIA),
@@ -80,7 +83,9 @@ def _content(content: Any, role: str, index: int, request: PlainRequest) -> list
         if kind == "text":
             blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
         elif kind in ("image_url", "input_audio", "file"):
-            blocks.append(PlainBlock("media", index, size=media_size(part.get(kind))))
+            inner = part.get(kind)
+            url = string(inner.get("url")) if kind == "image_url" and isinstance(inner, dict) else ""
+            blocks.append(image_block(index, url, media_size(inner)))
         elif isinstance(kind, str):
             blocks.append(PlainBlock("other", index))
         else:
@@ -95,6 +100,9 @@ def _read_strictly(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest
         if not isinstance(message, dict) or message.get("role") not in MESSAGES:
             continue
         check_fields(message, MESSAGES[message["role"]], "a message", index, request)
+        name = message.get("name")
+        if isinstance(name, str) and message["role"] != "function" and not _PARTICIPANT(name):
+            request.refuse("name-form", index, f"the name {name[:80]!r} has a space or one of < | \\ / >")
         content, calls = message.get("content"), message.get("tool_calls")
         for part in content if isinstance(content, list) else ():
             _check_part(part, PARTS, index, request)
@@ -221,6 +229,7 @@ _FOR_OPENAI = replace(
     GRAMMAR,
     read=_read_strictly,
     other_fields=False,
+    limits=replace(LIMITS, messages=2_048),
     image_types=IMAGE_TYPES,
     image_addresses=("http://", "https://"),
     sendable_element=sendable_to_openai,

@@ -18,6 +18,7 @@ from foldline.wire.validate.plain_request import (
     PlainTurn,
     check_block,
     check_fields,
+    image_block,
     string,
     text_of,
 )
@@ -156,7 +157,8 @@ def _content(content: Any, role: str, index: int, request: PlainRequest) -> list
         if kind in ("input_text", "output_text"):
             blocks.append(PlainBlock("text", index, text=text_of(part, index, request)))
         elif kind in ("input_image", "input_file"):
-            blocks.append(PlainBlock("media", index, size=media_size(part.get("image_url")) + media_size(part)))
+            url = part.get("image_url")
+            blocks.append(image_block(index, string(url), media_size(url) + media_size(part)))
         elif isinstance(kind, str):
             blocks.append(PlainBlock("other", index))
         else:

@@ -52,6 +52,10 @@ class PlainBlock(NamedTuple):
     """Number of characters of base64 data."""
     data: str = ""
     """The base64 data of an image."""
+    mime: str = ""
+    """The stated media type of an image."""
+    url: str = ""
+    """The address of an image."""
     caller: str = ""
     """The id of the server-side call that made this call."""
 
@@ -119,6 +123,15 @@ def check_fields(  # noqa: PLR0913
             request.refuse("field", index, f"{name} has the unknown field {str(key)[:80]!r}")
         elif value[key] is None and key in fields.not_null and key not in fields.required:
             request.refuse("field", index, f"the field {key!r} of {name} is null")
+
+
+def image_block(index: int, url: str, size: int) -> PlainBlock:
+    """The block of an image that is given by its address or by a data URL."""
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:"):
+        return PlainBlock("media", index, size=size, url=url)
+    mime = head.removeprefix("data:").removesuffix(";base64")
+    return PlainBlock("media", index, size=size, data=data, mime=mime)
 
 
 def text_of(block: Mapping[str, Any], index: int, request: PlainRequest) -> str:

@@ -6,6 +6,7 @@ JSON value without raising, and takes linear time, so that every test and benchm
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, zip_longest
@@ -24,6 +25,10 @@ _FAULTS = {
     "number": "a number is NaN or infinite",
     "shape": "a value is not JSON",
 }
+_STARTS = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+"""The media types of images by the beginning of their base64 data."""
+_NOT_SHOWN = ("image/heic", "image/heif")
+_ENDS_IN_BASE64 = re.compile(r"[A-Za-z0-9+/]*+={0,2}").fullmatch
 
 
 def check(
@@ -55,6 +60,7 @@ def check(
         *_check_first_and_last(turns, grammar),
         *_check_system_messages(request.turns, grammar),
         *_check_sizes(request, len(elements), limits or grammar.limits),
+        *_check_images(request, grammar),
         *(check_anywhere(turns) if grammar.adjacency == "after" else check_adjacent(turns, grammar)),
         *_check_thinking(turns, grammar),
         *check_server_calls(turns, grammar),
@@ -243,6 +249,30 @@ def _check_sizes(request: PlainRequest, elements: int, limits: RequestLimits) ->
     yield from _check_pixels(media, limits)
     if limits.messages is not None and elements > limits.messages:
         yield Violation("message-count", -1, f"{elements:,} messages, {limits.messages:,} are allowed")
+
+
+def _check_images(request: PlainRequest, grammar: Grammar) -> Iterator[Violation]:
+    """Violations for images whose type, data or address the provider cannot read."""
+    blocks = [block for turn in request.turns for block in turn.blocks]
+    for image in (*blocks, *(inner for block in blocks for inner in block.inner)):
+        if image.url and grammar.image_addresses and not image.url.startswith(grammar.image_addresses):
+            yield Violation("media-address", image.at, f"the provider cannot open the address {image.url[:80]!r}")
+        elif image.data and grammar.image_types and (fault := _image_fault(image, grammar)):
+            yield Violation("media-form", image.at, fault)
+
+
+def _image_fault(image: PlainBlock, grammar: Grammar) -> str:
+    """Why the provider cannot read the data of an image; "" if it can."""
+    if image.mime not in grammar.image_types:
+        return f"an image of the type {image.mime[:80]!r}"
+    shown = next((mime for start, mime in _STARTS.items() if image.data.startswith(start)), "")
+    if not shown and image.mime not in _NOT_SHOWN:
+        return "the data of an image is not base64 of a known type"
+    if len(image.data) % 4 or not _ENDS_IN_BASE64(image.data[-64:]):
+        return "the data of an image is not valid base64"
+    if grammar.image_type_matches and image.mime != shown:
+        return f"an image of the type {shown} is called {image.mime}"
+    return ""
 
 
 def _check_breakpoint_order(breakpoints: list[tuple[int, str]]) -> Iterator[Violation]:
