@@ -171,7 +171,7 @@ def test_products_of_commands_are_recorded() -> None:
         "Committed 1a2b3c4 Read the header once",
         "Pushed once -> once",
         "Named by gh https://github.com/a/b/pull/17",
-        "Served http://localhost:5173/",
+        "Served http://localhost:5173",
     ]
 
 

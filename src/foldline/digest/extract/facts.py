@@ -357,8 +357,8 @@ class _FactExtractor:
             self.last_check = indexes[-1]
         if "git " in command and _MAY_COMMIT.search(command):
             self.last_commit = indexes[-1]
-        for word, pattern, verb in _PRODUCTS:
-            if word in command and outcome.is_done:
+        for word, mark, pattern, verb in _PRODUCTS if outcome.is_done else ():
+            if word in command and mark in text:
                 for found in list(pattern.finditer(text))[:_MAX_PRODUCTS]:
                     named = " ".join(filter(None, found.groups()))
                     self._put(f"produced {named}", Fact("produced", f"{verb} {named}", indexes))
@@ -405,13 +405,23 @@ _OPEN = re.compile(
 _MAY_COMMIT = re.compile(r"\bgit (?:-\S+ )?(?:-C \S+ )?(?:commit|merge|rebase|cherry-pick|revert|am|push)\b")
 """A command after which changes may be committed."""
 _PRODUCTS = (
-    ("git ", re.compile(r"^\[[^\]\n]{0,120}\b([0-9a-f]{7,12})\] (.{1,200})", re.MULTILINE), "Committed"),
-    ("git push", re.compile(r"^.{0,80}? (\S{1,200} -> \S{1,200})$", re.MULTILINE), "Pushed"),
-    ("git ", re.compile(r"^Switched to (?:a new )?(branch '[^'\n]{1,200}')", re.MULTILINE), "Switched to"),
-    ("gh ", re.compile(r"^(https://\S{1,200}/(?:pull|issues|releases)/\S{1,100})$", re.MULTILINE), "Named by gh"),
-    ("", re.compile(r"(?i:listening|running|serving|ready|local)\b.{0,40}(https?://localhost:\d+\S{0,80})"), "Served"),
+    ("git ", "[", re.compile(r"^\[[^\]\n]{0,120}\b([0-9a-f]{7,12})\] (.{1,200})", re.MULTILINE), "Committed"),
+    ("git push", "->", re.compile(r"^.{0,80}? (\S{1,200} -> \S{1,200})$", re.MULTILINE), "Pushed"),
+    ("git ", "Switched", re.compile(r"^Switched to (?:a new )?(branch '[^'\n]{1,200}')", re.MULTILINE), "Switched to"),
+    (
+        "gh ",
+        "https:",
+        re.compile(r"^(https://\S{1,200}/(?:pull|issues|releases)/\S{1,99})$", re.MULTILINE),
+        "Named by gh",
+    ),
+    (
+        "",
+        "localhost:",
+        re.compile(r"(?i:listening|running|serving|ready|local)\b.{0,40}(https?://localhost:\d+)"),
+        "Served",
+    ),
 )
-"""What a command may produce: a word in the command, the line of the result that names the product, and a verb."""
+"""What a command may produce: words in the command and in the result, the line that names the product, and a verb."""
 _MAX_PRODUCTS, _REFUSED_CHARS = 3, 80
 _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5

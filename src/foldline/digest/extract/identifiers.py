@@ -31,6 +31,8 @@ _FILE_ENDINGS = frozenset(
 _WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
 """A file name and a line number such as `a.py-12-`. Search tools print this before the lines around a hit."""
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
+_ID = re.compile(r"(?=\D*\d)(?:[0-9a-fA-F]{7,40}|[0-9A-Z]{6})")
+"""A hash, or a code of six capitals and digits."""
 _MIN_CHARS = 6
 _MIN_PATH_CHARS = 5
 
@@ -74,10 +76,8 @@ def _kind_by_shape(inner: str) -> str:
         return "number" if len(inner) <= 20 else ""
     if "_" in inner.strip("_"):
         return "identifier"
-    if len(inner) <= 40 and any(letter.isdecimal() for letter in inner):
-        is_hex = len(inner) >= 7 and all(letter in "0123456789abcdef" for letter in inner.lower())
-        if is_hex or (len(inner) == _MIN_CHARS and inner.isupper()):
-            return "id"
+    if _ID.fullmatch(inner):
+        return "id"
     return "identifier" if len(inner) <= 80 and _CAMEL_CASE.search(inner) else ""
 
 
@@ -165,6 +165,7 @@ class IdentifierIndex:
     def __init__(self, prior: Mapping[str, Identifier], forgotten: frozenset[int]) -> None:
         self.identifiers, self.forgotten = dict(prior), forgotten
         self._by_word: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._by_line: dict[str, dict[str, str]] = {}
         self._uses: dict[str, _MessageUse] = {}
 
     def read(  # noqa: PLR0913 (keyword arguments)
@@ -178,23 +179,31 @@ class IdentifierIndex:
         lines: list[IdentifiedLine] | None = None,
     ) -> None:
         """Add the identifiers in a text of message `index`, and append its lines to `lines`."""
-        by_word = self._by_word
         for url in [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else ():
             self._use(url, "url", SourceLine(url, index, source, (url,), origin), origin, is_call=is_call)
+        by_line = self._by_line
         for piece in _split_lines(text):
-            found: dict[str, str] = {}
-            for word in WORD.findall(piece):
-                known = by_word.get(word)
-                if known is None:
-                    known = by_word[word] = identifiers_in(word)
-                if known:
-                    found.update(known)
+            found = by_line.get(piece)
+            if found is None:
+                found = by_line[piece] = self._find(piece)
             if lines is not None:
                 lines.append((piece, tuple(found)))
             if found:
                 line = SourceLine(piece, index, source, tuple(found), _clarity(piece, origin))
                 for name, kind in found.items():
                     self._use(name, kind, line, origin, is_call=is_call)
+
+    def _find(self, piece: str) -> dict[str, str]:
+        """The identifiers in a line, with their kinds."""
+        found: dict[str, str] = {}
+        by_word = self._by_word
+        for word in WORD.findall(piece):
+            known = by_word.get(word)
+            if known is None:
+                known = by_word[word] = identifiers_in(word)
+            if known:
+                found.update(known)
+        return found
 
     def _use(self, name: str, kind: str, line: SourceLine, origin: int, *, is_call: bool) -> None:
         use = self._uses.get(name)
