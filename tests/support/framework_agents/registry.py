@@ -20,6 +20,7 @@ _AGENTS = {
     "openai-agents-responses": ("openai_agents_agents", "OpenAiAgentsAgent", ("agents",)),
     "openai-agents-chat": ("openai_agents_agents", "OpenAiAgentsChatAgent", ("agents",)),
     "llama-index": ("llama_index_agents", "LlamaIndexAgent", ("llama_index",)),
+    "strands": ("strands_agents", "StrandsAgent", ("strands",)),
 }
 """For each agent: its module, its class, and the packages that it needs."""
 AGENTS = tuple(_AGENTS)
