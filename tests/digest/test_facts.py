@@ -170,8 +170,8 @@ def test_products_of_commands_are_recorded() -> None:
     assert kinds(extract_facts(work.messages, 0), "produced") == [
         "Committed 1a2b3c4 Read the header once",
         "Pushed once -> once",
-        "Named by gh https://github.com/a/b/pull/17",
-        "Served http://localhost:5173",
+        "Printed by gh: https://github.com/a/b/pull/17",
+        "Printed by a command: http://localhost:5173",
     ]
 
 

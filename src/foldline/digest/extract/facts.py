@@ -412,13 +412,13 @@ _PRODUCTS = (
         "gh ",
         "https:",
         re.compile(r"^(https://\S{1,200}/(?:pull|issues|releases)/\S{1,99})$", re.MULTILINE),
-        "Named by gh",
+        "Printed by gh:",
     ),
     (
         "",
         "localhost:",
         re.compile(r"(?i:listening|running|serving|ready|local)\b.{0,40}(https?://localhost:\d+)"),
-        "Served",
+        "Printed by a command:",
     ),
 )
 """What a command may produce: words in the command and in the result, the line that names the product, and a verb."""
