@@ -41,7 +41,7 @@ def test_a_pin_is_removed_from_the_window(visitor: Visit, example: Ledger) -> No
 
 def test_a_fold_up_to_a_message_is_previewed_edited_made_and_taken_back(visitor: Visit, example: Ledger) -> None:
     before = example.session(NAME).timeline.cut
-    page = visitor.session(tab="transcript", message=107)
+    page = visitor.session(tab="transcript", message=109)
     page.get_by_role("button", name="Fold up to here…").click()
     dialog = page.get_by_role("dialog", name="Preview of the fold")
     expect(dialog).to_contain_text("Leaves the request")
