@@ -103,7 +103,7 @@ class CharRatioCounter:
 
     def count(self, text: str) -> Count:
         """The number of characters divided by the fixed number."""
-        return Count(-(-len(text) * 10 // self.tenths), False, self.name)
+        return tuple.__new__(Count, (-(-len(text) * 10 // self.tenths), False, self.name))  # half the time of Count(…)
 
 
 CHARS_4 = CharRatioCounter("chars/4", 40)

@@ -68,7 +68,10 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
     if isinstance(part, ToolResult):
         tokens = framing.result
         for inner in part.parts:
-            tokens += framing.part + part_tokens(inner, counter, framing)
+            if type(inner) is Text and inner.wire is None:
+                tokens += framing.part + counter.count(inner.text).tokens
+            else:
+                tokens += framing.part + part_tokens(inner, counter, framing)
         return tokens
     if isinstance(part, Thinking):
         return max(counter.count(part.text).tokens, encrypted_tokens(len(part.signature)))

@@ -92,7 +92,7 @@ class Timeline:
     @property
     def history(self) -> int:
         """Tokens of the unfolded messages."""
-        return self.prefix[-1] - self.prefix[self.cut]
+        return self.prefix[-1] - self.prefix[self.fold.cut if self.fold else self.lead]
 
     def blocks(self, tools: int, fold: Fold | None = None, tail: int | None = None) -> dict[str, int]:
         """Tokens of each block, in the order of the view. `tools` is the number of tokens of the block `tools`.
@@ -100,13 +100,17 @@ class Timeline:
         By default, these are the blocks of the current view. With `fold`, they are the blocks of the view after that
         fold. `tail` is then the number of tokens that stay unfolded.
         """
-        fold = fold or self.fold
+        if tail is None:
+            tail = self.history
+        fold, system = fold or self.fold, self.prefix[self.lead]
+        if fold is None:
+            return {"system": system, "tools": tools, "pins": 0, "digest": 0, "history": tail}
         return {
-            "system": self.prefix[self.lead],
+            "system": system,
             "tools": tools,
-            "pins": fold.pinned_tokens if fold else 0,
-            "digest": fold.digest_tokens if fold else 0,
-            "history": (self.history if tail is None else tail) + (fold.carried_tokens if fold else 0),
+            "pins": fold.pinned_tokens,
+            "digest": fold.digest_tokens,
+            "history": tail + fold.carried_tokens,
         }
 
     def tokens(self, index: int) -> int:
@@ -146,31 +150,35 @@ class Timeline:
         self._open_calls.clear()
 
     def _index(self, index: int, role: str, traits: MessageTraits) -> None:
-        speaks, results = role == "assistant", traits.results
+        calls, results, is_prompt, leads_next = traits[:4]  # a turn costs little, so no attribute is read twice
+        speaks = role == "assistant"
         starts_step = speaks and not self._follows_model
         if self._open_calls and not results and (not speaks or starts_step):
             self.broken.append(index)
             self._leave_open_calls()
-        joined = speaks and self._leading >= 0 and not traits.leads_next and self._join_to_reasoning(index, traits)
-        joined = joined or (self._is_reasoned and speaks and self._is_one_reply(index - 1, index))
+        joined = False
+        if speaks and (self._leading >= 0 or self._is_reasoned):
+            joined = self._leading >= 0 and not leads_next and self._join_to_reasoning(index, traits)
+            joined = joined or (self._is_reasoned and self._is_one_reply(index - 1, index))
         if not results and role != "tool" and not self._open_calls and not self._follows_lead and not joined:
             self.cuts["message"].append(index)
             if not speaks or starts_step:
                 self.cuts["step"].append(index)
-        opens_turn = traits.is_prompt and not results and not self._awaits_reply
-        if opens_turn:
-            self.cuts["turn"].append(index)
-        if traits.is_prompt:
+        opens_turn = False
+        if is_prompt:
             self.prompts.append(index)
-        if (starts_step or index == self.lead or opens_turn) and not joined:
+            opens_turn = not results and not self._awaits_reply
+            if opens_turn:
+                self.cuts["turn"].append(index)
+        if (starts_step or opens_turn or index == self.lead) and not joined:
             self.tail = index
-        self._awaits_reply = not speaks and (self._awaits_reply or traits.is_prompt)
-        self._is_reasoned = speaks and (traits.leads_next or (self._is_reasoned and joined))
-        self._follows_model, self._follows_lead = speaks, traits.leads_next
-        if traits.leads_next and self._leading < 0:
+        self._awaits_reply = not speaks and (is_prompt or self._awaits_reply)
+        self._is_reasoned = speaks and (leads_next or (joined and self._is_reasoned))
+        self._follows_model, self._follows_lead = speaks, leads_next
+        if leads_next and self._leading < 0:
             self._leading = index
-        if traits.calls or results:
-            self._pair(index, traits.calls, results)
+        if calls or results:
+            self._pair(index, calls, results)
         if traits.is_blank:
             self.broken.append(index)
 
@@ -194,21 +202,23 @@ class Timeline:
         return not one or not other or one == other
 
     def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
+        open_calls = self._open_calls
         for call in calls:
-            if not call.id or call.id in self._call_ids:
+            name = call.id
+            if not name or name in self._call_ids:
                 self.broken.append(index)
-            self._call_ids.add(call.id)
-            self._open_calls[call.id] = index
+            self._call_ids.add(name)
+            open_calls[name] = index
         for result in results:
-            if result.call_id not in self._open_calls:
+            name = result.call_id
+            if open_calls.pop(name, None) is None:
                 self.broken.append(index)
-                if result.call_id in self.unanswered:
-                    self.late_results.append((self.unanswered.pop(result.call_id), index))
+                if name in self.unanswered:
+                    self.late_results.append((self.unanswered.pop(name), index))
             if result.interim:
-                self.waiting[result.call_id] = index
-            else:
-                self.waiting.pop(result.call_id, None)
-            self._open_calls.pop(result.call_id, None)
+                self.waiting[name] = index
+            elif self.waiting:
+                self.waiting.pop(name, None)
 
     def apply(self, fold: Fold, stubs: Mapping[int, tuple[Message, int]] | None = None) -> None:
         """Put a fold in force.

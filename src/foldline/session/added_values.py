@@ -1,4 +1,4 @@
-"""Errors for values that a caller adds to a session by mistake, with what to write instead."""
+"""Checks values that a caller adds to a session: their wire format, and errors that say what to write instead."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from foldline.errors import InputError
-from foldline.message import ROLES
+from foldline.message import ROLES, Message, Text
 from foldline.wire.detect import signs
+from foldline.wire.reader import sign_of
 from foldline.wire.streaming.stream_events import is_stream_manager, stream_format
 
 _KNOWN_ROLES = (*ROLES, "developer", "model", "function", "latest_reminder", "root", "critic", "discriminator")
 """The roles of all wire formats."""
+
+
+def clear_format(thing: Any) -> str | None:
+    """The wire format that a value clearly has; None if it is not clear, for example for a message with only a text."""
+    if isinstance(thing, Message) and (thing.wire is None or all(type(part) is Text for part in thing.parts)):
+        return None
+    return sign_of(thing)
 
 
 def check_input(thing: Any) -> None:

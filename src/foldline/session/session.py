@@ -10,48 +10,46 @@ same record are read at the next call. Threads may share a session: one call run
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
-from itertools import chain, islice
-from logging import DEBUG
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.endpoints import digester_of
 from foldline.errors import Conflict, FoldlineError, InputError
-from foldline.events import LOG, TRACE, Event, Listener, emit
+from foldline.events import Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
 from foldline.measure.estimator import Counter, format_tokens
-from foldline.message import NO_META, Message, Meta, Text
+from foldline.message import Message
 from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
 from foldline.plan.timeline import Timeline
-from foldline.policy import Policy, Rule
+from foldline.policy import Policy
 from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.result import RecallResult
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
-from foldline.session.added_values import check_input
+from foldline.session.added_values import check_input, clear_format
 from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
+from foldline.session.message_times import with_times
 from foldline.session.native_compaction import fold_at_native_summary
 from foldline.session.preview import Preview
 from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
 from foldline.session.reply_tee import ReplyTee
-from foldline.session.reply_ties import is_untied, tie_reply
+from foldline.session.reply_ties import ReplyTies
 from foldline.session.setup import setup
 from foldline.session.state import State
+from foldline.session.view_events import ViewEvents
 from foldline.view.compose import View, identity_of
 from foldline.view.continuation import Continuation, continuation
-from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
+from foldline.view.identity import ViewIdentity
 from foldline.wire.formats import plain_message
-from foldline.wire.reader import parse, sign_of
+from foldline.wire.reader import parse
 from foldline.wire.streaming.assembler import StreamedReply
 from foldline.wire.streaming.stream_events import is_stream
 
@@ -59,6 +57,8 @@ if TYPE_CHECKING:
     from foldline.session.worker import LeaseKeeper, Worker
 
 Clock: TypeAlias = Callable[[], float | None]
+_NO_STREAMS = frozenset((dict, Message))
+"""The types of most values that are added."""
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -124,16 +124,9 @@ class Session:
         self._was_interrupted = False
         self.running: StopSignal | None = None
         """The stop signal of the fold that is being made by a call of this session."""
-        self._handed_out: ViewIdentity | None = None
-        """The identity of the last view that `view` returned, extended if the caller went on without a new view."""
-        self._is_answered = False
-        """Whether the last message is a reply."""
-        self._assumption = ""
-        """The assumption about the window in the last event about it."""
+        self._ties, self._events = ReplyTies(), ViewEvents()
         self.skip_reason = ""
         """Why the last call of `fold` or `preview` folded nothing; "" if it folded."""
-        self._fired: tuple[Rule, ...] = ()
-        """The rules that fired when the last view was made, so that each warning is emitted only once."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
 
     # The state
@@ -146,7 +139,7 @@ class Session:
             self._definitions = settings.definitions
         self.state = State(settings, snapshot, self.record.read)
         self.digester = choose_digester(self._digester, settings.policy)
-        self._arrived = self._arrivals()
+        self._events.follow(self.state)
         if settings.row() != snapshot.settings:
             try:
                 version = self.record.configure(settings.row(), snapshot.version.entry)
@@ -188,14 +181,15 @@ class Session:
         view that `view` returned. The usage of the reply is used only for that view and for views that grew from it.
         A stream is read to its end; use `stream` if you need its events.
         """
-        for index, thing in enumerate(things):
-            if type(thing) is not dict and is_stream(thing):
-                self._add(*things[:index], format=format, view=view)
-                for _ in self.stream(thing, format=format, view=view):
-                    pass
-                self.add(*things[index + 1 :], format=format, view=view)
-                return
-        self._add(*things, format=format, view=view)
+        if not _NO_STREAMS.issuperset(map(type, things)):
+            for index, thing in enumerate(things):
+                if is_stream(thing):
+                    self._add(things[:index], format, view)
+                    for _ in self.stream(thing, format=format, view=view):
+                        pass
+                    self.add(*things[index + 1 :], format=format, view=view)
+                    return
+        self._add(things, format, view)
 
     def stream(
         self, stream: Any, *, format: str | None = None, view: View | ViewIdentity | str | None = None
@@ -206,7 +200,7 @@ class Session:
         events. Use `for` or `async for`. What was received before an interruption is added as a valid message.
         """
         with self.lock:
-            answered = self._handed_out if view is None else identity_of(view)
+            answered = self._ties.view if view is None else identity_of(view)
         return ReplyTee(self, stream, format=format, view=answered)
 
     def report_reply(self, reply: StreamedReply) -> None:
@@ -216,27 +210,31 @@ class Session:
             self.emit("interrupted", stop=reply.stop, lost=lost)
 
     @_locked
-    def _add(self, *things: Any, format: str | None, view: View | ViewIdentity | str | None) -> None:
+    def _add(self, things: Sequence[Any], format: str | None, view: View | ViewIdentity | str | None) -> None:
         answered = None if view is None else identity_of(view)
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         for thing in things:
             is_message = isinstance(thing, Message)
+            if is_message and (known or thing.wire is None):
+                messages.append(thing)
+                continue
             if not is_message and (plain := plain_message(thing, format or self.state.setup.format)) is not None:
                 messages.append(plain)
                 continue
             if not is_message:
                 check_input(thing)
-            if not known and (sign := _sign(thing)) is not None:
+            if not known and (sign := clear_format(thing)) is not None:
                 self.reload(format=sign)
                 known = True
-            messages.extend((thing,) if is_message else parse(thing, format, default=self.format).messages)
+            messages += (thing,) if is_message else parse(thing, format, default=self.format).messages
         if not messages:
             return
-        self._tie_replies(messages, answered)
-        if self.state.needs_times:
+        state = self.state
+        self._ties.tie(messages, answered, state)
+        if state.needs_times:
             messages = with_times(messages, self.clock())
-        version, state = self.record.append(messages), self.state
+        version = self.record.append(messages)
         expected = len(state.timeline.messages) + len(messages)
         if version.entry != state.snapshot.version.entry or version.length != expected:
             self.refresh()
@@ -245,35 +243,6 @@ class Session:
                 state.add(message)
         if self.state.compacted_at >= version.length - len(messages):
             fold_at_native_summary(self)
-
-    def _tie_replies(self, messages: list[Message], answered: ViewIdentity | None) -> None:
-        """Store with each reply with usage which view it answers: `answered`, or the last view that was returned.
-
-        If the caller adds further messages and replies without a new view, it has sent that view plus the added
-        messages.
-        """
-        for index, message in enumerate(messages):
-            if message.role != "assistant":
-                if self._is_answered and self._handed_out is not None:
-                    self._handed_out, self._is_answered = self._handed_out.extension, False
-                continue
-            self._is_answered = True
-            if message.meta.usage is not None and is_untied(message):
-                messages[index] = tie_reply(message, answered or self._handed_out or self._next_view(messages[:index]))
-                answered = None
-
-    def _next_view(self, added: Sequence[Message]) -> ViewIdentity:
-        """The identity of the view that a reply answers if this session returned none.
-
-        `added` are the messages added before it. The view is unknown for the first reply after a fold or another
-        change: it may answer an earlier view of another process.
-        """
-        state, changed_at = self.state, self.state.snapshot.changed_at
-        if changed_at:
-            known = islice(state.timeline.messages, changed_at, None)
-            if not any(message.role == "assistant" for message in chain(known, added)):
-                return UNKNOWN_VIEW
-        return state.identity().extension
 
     @_locked
     def view(self) -> View:
@@ -285,7 +254,7 @@ class Session:
             self.refresh()
             state, load = self.state, self.state.load()
             plan, snapshot, length = state.plan(load), state.snapshot, len(state.timeline.messages)
-            self._report(load, plan)
+            self._events.report(self, load, plan)
             if self.state.snapshot is not snapshot or len(state.timeline.messages) != length:  # changed by a listener
                 continue
             if plan.fold is not None and not folding.fold_due(self, plan.fold, must=plan.verdict.need is Need.HARD):
@@ -295,7 +264,7 @@ class Session:
                 continue
             unchanged = self.state is state and state.snapshot is snapshot and len(state.timeline.messages) == length
             view = state.view(load, plan.verdict) if unchanged else self.state.view()
-            self._handed_out, self._is_answered = view.identity, False
+            self._ties.follow(view.identity)
             return view
         raise too_many_conflicts()
 
@@ -465,34 +434,6 @@ class Session:
         """Emit an event of this session."""
         emit(Event(kind, self.name, facts), self.listener)
 
-    def _arrivals(self) -> tuple[int, int]:
-        """The number of messages that were shortened on arrival, and the number of broken messages."""
-        return self.state.pruned, len(self.state.timeline.broken)
-
-    def _report(self, load: Load, plan: Plan) -> None:
-        """Emit events: the size, new prunings and repairs, new warnings, and why a fold was skipped."""
-        if self.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
-            self.emit("measured", tokens=load.request, usable=load.usable)
-        if self.state.setup.assumption != self._assumption:
-            self._assumption = self.state.setup.assumption
-            if self._assumption:
-                self.emit("assumed", window=self.window, reason=self._assumption)
-        arrived, self._arrived = self._arrived, self._arrivals()
-        if self._arrived != arrived:
-            pruned, repaired = self._arrived[0] - arrived[0], self._arrived[1] - arrived[1]
-            if pruned > 0:
-                self.emit("pruned", results=pruned)
-            if repaired > 0:
-                self.emit("repaired", messages=repaired)
-        fired = plan.verdict.fired
-        if fired != self._fired:
-            before, self._fired = self._fired, fired
-            for rule in fired:
-                if rule.action in {"warn", "pause"} and rule not in before:
-                    self.emit("warned", reason=str(rule))
-        if plan.skip_reason:
-            self.emit("skipped", reason=plan.skip_reason)
-
     # What the state shows
 
     @property
@@ -571,34 +512,3 @@ class Session:
     def load(self) -> Load:
         """The figures that the gate tests."""
         return self.state.load()
-
-
-def with_times(messages: list[Message], at: float | None) -> list[Message]:
-    """The messages, each with a time: its own, or that of its neighbour if they come from a log, or else `at`."""
-    for message in messages:
-        if message.meta.at is not None:
-            at = message.meta.at
-            break
-    if at is None:
-        return messages
-    timed: list[Message] = []
-    fresh = Meta(at=at)
-    """Shared by all messages that have nothing but a time."""
-    for message in messages:
-        meta = message.meta
-        if meta.at is not None:
-            at, fresh = meta.at, Meta(at=meta.at)
-            timed.append(message)
-            continue
-        meta = fresh if meta is NO_META else replace(meta, at=at)
-        timed.append(
-            Message(role=message.role, parts=message.parts, kind=message.kind, meta=meta, wire=message.wire)
-        )  # `replace` would take several times as long
-    return timed
-
-
-def _sign(thing: Any) -> str | None:
-    """The wire format that a value clearly has; None if it is not clear, for example for a message with only a text."""
-    if isinstance(thing, Message) and (thing.wire is None or all(type(part) is Text for part in thing.parts)):
-        return None
-    return sign_of(thing)

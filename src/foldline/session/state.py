@@ -47,6 +47,8 @@ class State:
 
     def __init__(self, setup: Setup, snapshot: Snapshot, read: Reader) -> None:
         self.setup, self.snapshot = setup, snapshot
+        self._counter, self._framing, self._is_measured = setup.counter, setup.framing, setup.measured
+        self._arrival_limit = setup.arrival_limit
         self.policy, self.model, self.usable = setup.policy, setup.model, setup.usable
         self.tools = setup.tools + setup.extra
         """Tokens of each request that are in no message: tools and `extra_tokens`."""
@@ -96,7 +98,7 @@ class State:
     def add(self, message: Message) -> None:
         """Add a message at the end."""
         tokens = self._index(message)
-        if self.setup.measured:
+        if self._is_measured:
             evidence = SAME_REQUEST if message.meta.usage is None else self._evidence(message.meta.view)
             self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message), evidence=evidence)
         if self._latches:
@@ -137,38 +139,44 @@ class State:
 
     def identity(self) -> ViewIdentity:
         """The identity of the current view."""
-        length = len(self.timeline.messages)
-        return ViewIdentity(self._view_key, self.tools, length, self._tokens(length))
+        timeline, fold = self.timeline, self.timeline.fold
+        length, prefix = len(timeline.messages), timeline.prefix
+        if fold is None:  # `_tokens`, without a further call
+            return ViewIdentity(self._view_key, self.tools, length, prefix[length])
+        tokens = prefix[timeline.lead] + prefix[length] - prefix[fold.cut]
+        tokens += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
+        return ViewIdentity(self._view_key, self.tools, length, tokens)
 
     def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
         """Add a message to the timeline, and return its size in the view.
 
         If there is a stub, the view shows the stub.
         """
-        setup, traits, shown = self.setup, traits_of(message), None
+        traits, shown, timeline = traits_of(message), None, self.timeline
         if stub is not None:
             shown, tokens = stub
         else:
-            tokens = message_tokens(message, setup.counter, setup.framing)
-            if traits.has_media or tokens >= setup.arrival_limit:
+            tokens = message_tokens(message, self._counter, self._framing)
+            if traits.has_media or tokens >= self._arrival_limit:
                 shown = self._shortened(message, tokens)
                 if shown is not None:
                     tokens = self.size(shown)
                     self.pruned += 1
-        if self._binds_thinking and self._is_unbound(message, len(self.timeline)):
+        if self._binds_thinking and self._is_unbound(message, len(timeline)):
             self.unbound += 1
             if self.policy.bound_thinking == "strip":
                 shown = without_thinking(shown or message)
                 tokens = self.size(shown)
-        sent = self.timeline.messages
         if traits.has_compaction:
-            self.compacted_at = len(sent)
-            shown = without_foreign_blocks(shown or message, self.timeline.target)
+            self.compacted_at = len(timeline)
+            shown = without_foreign_blocks(shown or message, timeline.target)
             tokens = self.size(shown)
-        if self._account is not None and message.role == "assistant" and sent and sent[-1].role != "assistant":
-            proposal = self._proposal(_time_of_request(sent[-1], message))
-            self._account = self._account.after_request(proposal, self._prices)
-        self.timeline.append(message, tokens, shown, traits)
+        if self._account is not None and message.role == "assistant":
+            sent = timeline.messages
+            if sent and sent[-1].role != "assistant":
+                proposal = self._proposal(_time_of_request(sent[-1], message))
+                self._account = self._account.after_request(proposal, self._prices)
+        timeline.append(message, tokens, shown, traits)
         if traits.has_media:
             self.media.add(shown or message)
         return tokens

@@ -210,8 +210,12 @@ def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message,
 
 def _is_broken(timeline: Timeline) -> bool:
     """Whether the view has an unpaired call or result, a repeated id, or a blank message."""
-    broken, carried = timeline.broken, timeline.fold.carried if timeline.fold else ()
-    return bool(broken) and (broken[-1] >= timeline.cut or any(index in broken for index in carried))
+    broken = timeline.broken
+    if not broken:
+        return False
+    return broken[-1] >= timeline.cut or any(
+        index in broken for index in (timeline.fold.carried if timeline.fold else ())
+    )
 
 
 class ComposedView:

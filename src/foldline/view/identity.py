@@ -42,7 +42,7 @@ class ViewIdentity(NamedTuple):
     @property
     def extension(self) -> ViewIdentity:
         """The identity of a view that grew from this view and ends directly before the reply that answers it."""
-        return ViewIdentity(self.key, self.tools)
+        return self if self.length < 0 else ViewIdentity(self.key, self.tools)
 
     @property
     def fold_key(self) -> str:

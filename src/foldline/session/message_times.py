@@ -1,0 +1,31 @@
+"""Gives times to added messages, so that the record shows when the prompt cache of the provider has expired."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from foldline.message import NO_META, Message, Meta
+
+
+def with_times(messages: list[Message], at: float | None) -> list[Message]:
+    """The messages, each with a time: its own, or that of its neighbour if they come from a log, or else `at`."""
+    for message in messages:
+        if message.meta.at is not None:
+            at = message.meta.at
+            break
+    if at is None:
+        return messages
+    timed: list[Message] = []
+    fresh = Meta(at=at)
+    """Shared by all messages that have nothing but a time."""
+    for message in messages:
+        meta = message.meta
+        if meta.at is not None:
+            at, fresh = meta.at, Meta(at=meta.at)
+            timed.append(message)
+            continue
+        meta = fresh if meta is NO_META else replace(meta, at=at)
+        timed.append(
+            Message(role=message.role, parts=message.parts, kind=message.kind, meta=meta, wire=message.wire)
+        )  # `replace` would take several times as long
+    return timed

@@ -1,0 +1,57 @@
+"""Emits the events about views: sizes, prunings, repairs, warnings, and why a fold was skipped."""
+
+from __future__ import annotations
+
+import sys
+from logging import DEBUG
+from typing import TYPE_CHECKING
+
+from foldline.events import LOG, TRACE
+from foldline.plan.gate import Load
+from foldline.plan.plan import Plan
+from foldline.policy import Rule
+from foldline.session.state import State
+
+if TYPE_CHECKING:
+    from foldline.session.session import Session
+
+
+class ViewEvents:
+    """Remembers what was emitted about the last view, so that each change is emitted only once."""
+
+    __slots__ = ("_arrived", "_assumption", "_fired")
+
+    def __init__(self) -> None:
+        self._arrived = (0, 0)
+        """The number of messages that were shortened on arrival, and the number of broken messages."""
+        self._assumption = ""
+        """The assumption about the window."""
+        self._fired: tuple[Rule, ...] = ()
+        """The rules that fired."""
+
+    def follow(self, state: State) -> None:
+        """Take the prunings and repairs of a state as known."""
+        self._arrived = state.pruned, len(state.timeline.broken)
+
+    def report(self, session: Session, load: Load, plan: Plan) -> None:
+        """Emit the events about the view that a session makes now."""
+        state = session.state
+        if session.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
+            session.emit("measured", tokens=load.request, usable=load.usable)
+        if state.setup.assumption != self._assumption:
+            self._assumption = state.setup.assumption
+            if self._assumption:
+                session.emit("assumed", window=session.window, reason=self._assumption)
+        (pruned, broken), self._arrived = self._arrived, (state.pruned, len(state.timeline.broken))
+        if state.pruned > pruned:
+            session.emit("pruned", results=state.pruned - pruned)
+        if self._arrived[1] > broken:
+            session.emit("repaired", messages=self._arrived[1] - broken)
+        fired = plan.verdict.fired
+        if fired != self._fired:
+            before, self._fired = self._fired, fired
+            for rule in fired:
+                if rule.action in {"warn", "pause"} and rule not in before:
+                    session.emit("warned", reason=str(rule))
+        if plan.skip_reason:
+            session.emit("skipped", reason=plan.skip_reason)
