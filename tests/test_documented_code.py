@@ -19,10 +19,10 @@ from support.documented_code import PAGES, program, reader_folder, shell_lines
 
 WITH_CODE = [page for page in PAGES if program(page)]
 WITH_COMMANDS = [page for page in PAGES if shell_lines(page)]
-STAYS = re.compile(r"foldline (?:serve|worker|watch -f)\b")
+STAYS = re.compile(r"foldline (?:serve|worker|page|watch -f)\b")
 """Commands that run until they are stopped."""
-NEEDS_MORE = re.compile(r"^\./demo|^\./test|postgresql://|^pip ")
-"""Commands that install something, or need a server; other tests run `./demo` and PostgreSQL."""
+NEEDS_MORE = re.compile(r"^\./demo|^\./test|postgresql://|^pip |^curl ")
+"""Commands that install something, or need a server that runs; other tests run `./demo` and PostgreSQL."""
 
 
 @pytest.fixture
