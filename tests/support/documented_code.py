@@ -59,7 +59,8 @@ def _is_used(name: str, code: str) -> bool:
 
 def shell_lines(page: Path) -> list[str]:
     """Every command in the shell blocks of a page; comments are left out."""
-    lines = [line.partition(" #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    joined = [block.replace("\\\n", " ") for block in blocks(page, "sh")]
+    lines = [line.partition(" #")[0].strip() for block in joined for line in block.splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
 
