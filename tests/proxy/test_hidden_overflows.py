@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import ledger
+from foldline.events import Event
 from foldline.proxy.overflow_signals import stream_overflow
 from foldline.testing.provider import SimulatedModel, SimulatedProvider
 from support.proxies import chunked, proxy, raw_upstream, whole
@@ -90,7 +91,7 @@ def test_a_stream_that_fails_for_another_reason_passes_as_it_is(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("format", MODELS)
-def test_silent_truncation_raises_an_event(tmp_path: Path, format: str) -> None:
+def test_silent_truncation_raises_an_event(tmp_path: Path, format: str, caplog: pytest.LogCaptureFixture) -> None:
     models = dict.fromkeys(MODELS.values(), SimulatedModel(window=8_000, overflow="truncate"))
     policy = replace(POLICY, window_tokens=200_000)
     with SimulatedProvider(models=models) as provider:
@@ -104,6 +105,9 @@ def test_silent_truncation_raises_an_event(tmp_path: Path, format: str) -> None:
     store.close()
     assert found
     assert all(event.body["read"] < event.body["sent"] / 2 for event in found)
+    emitted = [record.args[0] for record in caplog.records if isinstance(record.args, tuple) and record.args]
+    truncations = [event for event in emitted if isinstance(event, Event) and event.kind == "truncated"]
+    assert [(event.session, event.facts) for event in truncations] == [("work", event.body) for event in found]
 
 
 @pytest.mark.parametrize("format", MODELS)

@@ -162,7 +162,7 @@ def test_every_kind_of_event_is_told_and_none_tells_what_was_said() -> None:
     chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "answer"}}]}
     for _ in invented.stream([chunk, chunk]):
         break
-    assert {event.kind for event in told} == set(KINDS)
+    assert {event.kind for event in told} == set(KINDS) - {"truncated"}  # the proxy emits it: test_hidden_overflows.py
     assert {event.facts["cause"] for event in told if event.kind == "failed"} == {"RuntimeError: the model is out"}
     assert not any(word in str(event) for event in told for word in ("question", "answer", "yyy", "xxx"))
 
