@@ -212,8 +212,8 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     listed = not quote and sign == "=" and _follows_semicolon(text, at)
     single = not quote and sign == "=" and start == found.end("sign") and _ends_argument(text, at, start)
     value = (QUOTED[mark] if has_quote else _SEMICOLONS if listed else BARE).match(text, start)
-    if value is None or MASK in value[0] or value[0][0].isspace():
-        return None
+    if value is None or MASK in value[0] or value[0][0].isspace() or (has_quote and value[0][0] == ")"):
+        return None  # after `(` and a prompt in quotes, the quotation mark ends the prompt
     if not _is_secret_value(
         text, at, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env or listed or single
     ):
@@ -238,7 +238,7 @@ def _is_secret_value(  # noqa: PLR0913
         return False
     if not strong and (len(value[0]) < 16 or not mixes_characters(value[0])):
         return False
-    if name == "key" and _is_plain_key(text, at) and not is_key(value[0]):
+    if name == "key" and _is_plain_key(text, at) and not (is_key(value[0]) or is_base32(value[0])):
         return False
     if is_placeholder(value[0]):
         return False
@@ -314,7 +314,7 @@ def _is_value(  # noqa: PLR0913
     if name in ("secret", "credential") and not whole and is_words(value[0]) and value[0].islower():
         return False  # the name of a stored secret, such as `existingSecret: db-credentials-v2`
     if found["sign"] in ("is", "was"):
-        return strong and looks_random(value[0])
+        return is_base32(value[0]) or (strong and looks_random(value[0]))
     if found["sign"] in ("-", "–", "—"):
         return looks_strong(value[0])
     return _is_secret(value[0], text[value.end() : value.end() + 1], strong=strong, whole=whole)

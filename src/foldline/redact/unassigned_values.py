@@ -9,6 +9,7 @@ from foldline.redact.escapes import MASK
 from foldline.redact.value_shape import (
     BARE,
     QUOTED,
+    is_dense,
     is_passphrase,
     is_path,
     is_placeholder,
@@ -66,7 +67,9 @@ _CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?
 _PROSE_QUOTED = re.compile(r"""["'`«“„‘「『][ \u00a0]?(?P<value>[^"'`«»“”„‘’」』\n]{4,100}?)[ \u00a0]?["'`»”“’」』]""")
 _PROSE_BARE = re.compile(r"[^\s\"'`«»“”\\]{6,128}+(?![^\s\"'`«»“”\\])")
 _WORDS_BETWEEN = re.compile(r"(?:[ \t]\w{1,20}){1,5}[ \t]?")
-_WORD_AND_DIGITS = re.compile(r"[a-z]{4,20}\d{2,4}")
+_WORDS_AND_DIGITS = re.compile(r"[a-z]{3,20}(?:[-_.][a-z]{3,20}){0,4}[-_.]?\d{2,4}")
+_ASSIGNING_SIGNS = frozenset("=:→—–-t")
+"""First characters of the signs of prose that are not a form of `is`."""
 _NEAR_WORD = re.compile(
     r"""(?<![^\s"'`(,:|>])(?<![mde]=")(?<!ss=")(?<!or=")(?=[^\d\s]{0,30}\d)"""
     r"""[^\s"'`()<>\[\]{},;|/\\=]{6,48}(?=[\s"'`),;|<]|$)"""
@@ -102,6 +105,8 @@ class UnassignedValues:
             mark = "\\" if pair["slash"] else pair["quote"]
             value = (QUOTED[mark] if mark else BARE).match(text, pair.end())
             return value.span() if value and _is_text_value(value[0], strong=strong) else None
+        if not strong and after and after in "\"'" and (found := _ARGUMENT.match(text, rest_end)):
+            return found.span("value") if is_dense(found["value"]) else None
         if not strong or not after:
             return None
         if after in "\"'" and (found := _ATTRIBUTE.match(text, rest_end)) and looks_typed(found["value"]):
@@ -188,7 +193,9 @@ class UnassignedValues:
         bare = None if quoted else _PROSE_BARE.match(text, sign.end())
         word = bare[0].rstrip(".,;:?)") if bare else ""
         is_name = MASK in word or (
-            word.islower() and is_words(word) and not (sign[0][0] in "iw" and _WORD_AND_DIGITS.fullmatch(word))
+            word.islower()
+            and is_words(word)
+            and (sign[0][0] in _ASSIGNING_SIGNS or not _WORDS_AND_DIGITS.fullmatch(word))
         )
         if bare and looks_typed(word) and not is_name:
             return bare.start(), bare.start() + len(word)
