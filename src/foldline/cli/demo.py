@@ -57,7 +57,7 @@ NEXT = (
 )
 FACTS = "facts: the names, paths, numbers, errors, requests and decisions in the folded messages"
 TURN_STARTS = ("User: ", "Agent: ")
-"""How the lines of a digest begin that tell what was asked and what was answered."""
+"""The beginnings of the digest lines that hold a request of the user or an answer of the agent."""
 
 
 class DemoRun:
@@ -252,7 +252,7 @@ def _recall(out: Console, run: DemoRun) -> None:
 
 
 def _print_turns(out: Console, lines: list[str]) -> None:
-    """Print what was asked and answered last, by a digest. Each entry takes a few lines at most."""
+    """Print the last requests and answers in the lines of a digest. Each entry takes at most `ENTRY_LINES` lines."""
     for line in [line for line in lines if line.startswith(TURN_STARTS)][-TURN_ENTRIES:]:
         wrapped = textwrap.wrap(printable(line), max(20, out.width - 6), max_lines=ENTRY_LINES, placeholder=" …")
         for number, part in enumerate(wrapped):

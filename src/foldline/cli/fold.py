@@ -123,7 +123,10 @@ def _is_original(one: Message, other: Message) -> bool:
 
 
 def _fold(session: Session, compacted: int) -> dict[str, Any] | None:
-    """The fold of the messages after `compacted`; None if there is none."""
+    """The report on the session's fold; None if nothing was folded.
+
+    The agent itself compacted the first `compacted` messages.
+    """
     made = session.timeline.fold
     if made is None or made.cut == compacted:
         return None

@@ -66,7 +66,7 @@ def _print(file: str, report: dict[str, Any]) -> None:
 
 
 def _print_head(file: str, report: dict[str, Any], echo: Callable[..., None]) -> None:
-    """What the model sees, against its window, and what it costs."""
+    """Print how much the model sees, its share of the window, and its cost."""
     shown = format_tokens(report["tokens"], report["exact"])
     echo(f"{file}: {report['format']}, {plural(report['messages'], 'message')}, {report['model'] or 'no model named'}")
     if gone := report["compacted"]:
@@ -111,7 +111,7 @@ def _print_tables(report: dict[str, Any], echo: Callable[..., None]) -> None:
 def _print_top(
     title: str, columns: tuple[str, ...], rows: Mapping[str, tuple[int, ...]], echo: Callable[..., None]
 ) -> None:
-    """A table with the largest rows; none if there are no rows."""
+    """Print a table with the largest rows; nothing if there are no rows."""
     if not rows:
         return
     shown = table(title, *columns)
@@ -125,7 +125,7 @@ def _print_top(
 
 
 def _print_notes(rows: Sequence[Mapping[str, Any]], echo: Callable[..., None]) -> None:
-    """One line for each problem, with the messages that have it."""
+    """Print one line for each problem, with the messages that have it."""
     groups: dict[str, list[int]] = {}
     for row in rows:
         groups.setdefault(row["text"], []).append(row["message"])

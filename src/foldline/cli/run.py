@@ -31,10 +31,10 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
               help="fold: record and fold. observe: record only. off: pass everything on.")  # fmt: skip
 @click.option("--ledger", metavar="FILE|URL", help="Record in this file or postgresql:// address, not the default one.")
 @click.option("--answer-compaction", is_flag=True,
-              help="Answer the compaction of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
+              help="Answer the compaction requests of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
 @click.option("--env", multiple=True, metavar="NAME=VALUE",
               help="Set a variable of the client; {url} in it is the proxy's address. Repeatable.")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Print no receipt at the end.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print a summary at the end.")
 @raw_policy_options
 @click.argument("client")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -109,7 +109,10 @@ def _serve_command(number: int, upstream: Any, given: dict[str, Any]) -> list[st
 
 
 def _wait(client: subprocess.Popen[bytes]) -> int:
-    """The exit code of the client. Ctrl-C is left to it; a request to end is passed on."""
+    """Wait for the client, and return its exit code.
+
+    Only the client handles Ctrl-C. SIGTERM is passed on to the client.
+    """
     before = signal.signal(signal.SIGINT, signal.SIG_IGN), signal.getsignal(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: client.terminate())
     try:

@@ -39,11 +39,11 @@ EXITS = {
 @click.option("--token", metavar="TOKEN", help=f"Demand this token for /foldline/api (better: set {TOKEN_VARIABLE}).")
 @click.option("--single-user", is_flag=True, help="Treat all credentials as those of one person.")
 @click.option("--holdout", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
-              help="Only observe this share of the new sessions, to measure the saving.")  # fmt: skip
+              help="Do not fold this share of the new sessions, to measure the saving.")  # fmt: skip
 @click.option("--answer-compaction", is_flag=True,
-              help="Answer the compaction of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
+              help="Answer the compaction requests of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
 @click.option("--refuse-partial", is_flag=True,
-              help="Refuse requests that carry only what is new, so that clients send everything.")  # fmt: skip
+              help="Refuse requests that hold only the new messages, so that clients send all messages.")  # fmt: skip
 @click.option(
     "--max-bytes", type=click.IntRange(min=1), metavar="BYTES", help="Refuse larger request bodies. [default: 64 MiB]"
 )

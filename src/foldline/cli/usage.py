@@ -26,7 +26,7 @@ _MISSED = (
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--by", multiple=True, type=click.Choice(list(GROUPS)), help="Group by this. Repeatable. Default: day.")
-@click.option("--since", metavar="DATE", help="Leave out what was before this day (YYYY-MM-DD).")
+@click.option("--since", metavar="DATE", help="Leave out requests before this day (YYYY-MM-DD).")
 @click.option("--ledger", metavar="FILE|URL", help="Also read the sessions of this ledger.")
 @options.output_options("Print one JSON object with every group.")
 def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, ledger: str | None, as_json: bool) -> None:
@@ -104,7 +104,7 @@ def _print(groups: tuple[str, ...], totals: dict[tuple[str, ...], UsageTotal], o
 
 
 def _short(name: str) -> str:
-    """A name that fits a column; of a path, the end is kept."""
+    """A name, shortened to the width of the column. A path is cut at its beginning, any other name at its end."""
     name = printable(name)
     if len(name) <= _NAME_CHARS:
         return name

@@ -44,10 +44,10 @@ LATE_SECONDS = 1.5
 def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     """Every rule that a request breaks.
 
-    The request is a body, a list of wire messages or of `Message` values, or a `Rendered`. A body with more than its
-    messages and its system text is a whole request: it must have the fields that the provider requires (`model`, and
-    `max_tokens` for Anthropic) and no unknown ones. If its model is not OpenAI's, a body in one of OpenAI's formats may
-    have other fields, because other servers accept them.
+    The request is a body, a list of wire messages or of `Message` values, or a `Rendered`. If a body has more fields
+    than the messages and the system text, it counts as a whole request. A whole request must have all fields that the
+    provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of OpenAI's formats
+    may have unknown fields if its model is not from OpenAI, because other servers accept them.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'

@@ -1,8 +1,9 @@
 """Detects the format of a JSON value by features that only one format has.
 
-Each format registers a `Sign`: a test that returns True only for this format's elements or file lines. The format of a
-value is clear if the tests of exactly one format return True. Elements with only a role and a text look the same in
-several formats. Such elements are read in the caller's default format, or else as "openai".
+Each format registers a `Sign`: a function that returns True only for elements or file lines of this format. A sign
+matches a value if its function returns True. The format of a value is clear if the sign of exactly one format matches.
+Elements with only a role and a text look the same in several formats. Such elements are read in the caller's default
+format, or else as "openai".
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _is_conversation(item: Any) -> bool:
 
 
 def signs(items: Sequence[Any]) -> dict[str, str]:
-    """The formats that the tests recognise in the elements of a list, each with the feature that shows it."""
+    """For each format whose sign matches an element of a list, the feature that was found."""
     shown: dict[str, str] = {}
     for item in items:
         if not isinstance(item, Mapping):
@@ -102,7 +103,7 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 
 
 def candidates(value: Any) -> dict[str, str]:
-    """The formats that the tests recognise in a value, each with the feature that shows it.
+    """For each format whose sign matches a value, the feature that was found.
 
     The error about an unclear format lists these formats.
     """
@@ -180,7 +181,7 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
 
 
 def _body_signs(body: Mapping[str, Any]) -> dict[str, str]:
-    """The formats that the tests recognise in a request body's other fields, each with the feature that shows it."""
+    """For each format whose body sign matches a request body, the feature that was found."""
     known = [(name, format_of(name).body_sign) for name in REQUEST_FORMATS]
     return {name: sign.description for name, sign in known if sign is not None and sign.test(body)}
 

@@ -118,7 +118,7 @@ class Transcript:
     model: str = ""
     notes: tuple[ReadNote, ...] = ()
     window: int = 0
-    """The model's window that the log names; 0 if it names none."""
+    """The size of the model's window in tokens, as the log states it; 0 if the log does not state it."""
     sent: SentRequest | None = None
     """The newest request that the agent sent; None if the log does not hold it."""
 
@@ -194,7 +194,7 @@ class LogWriter:
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
     """Returns the line with its usage set to 0. A line without usage is returned as the same object."""
     head_types: tuple[str, ...] = ()
-    """Types of the leading lines that describe the session. Of each type, the last line is kept."""
+    """Types of the leading lines that describe the session. Only the first line of each type is kept."""
     id_fields: tuple[str, str] | None = None
     """The fields that hold a line's id and the id of its parent line."""
 
@@ -203,11 +203,11 @@ class LogWriter:
 class Format:
     """One wire format.
 
-    `parse(value, raw)` returns the message for one element. If a field is wrong, `parse` raises `WireError` with its
-    name. An unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one message, in the
-    format `element_format`. If the message is unchanged and was read from this format, the original value is returned.
-    Otherwise the elements are built from the parts; an edited part starts from its original value. The list is empty if
-    no part of the message has a form in this format.
+    `parse(value, raw)` returns the message for one element. If a field is wrong, `parse` raises a `WireError` that
+    names the field. An unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one
+    message, in the format `element_format`. If the message is unchanged and was read from this format, the original
+    value is returned. Otherwise the elements are built from the parts; an edited part starts from its original value.
+    The list is empty if no part of the message has a form in this format.
     """
 
     name: str
@@ -232,7 +232,7 @@ class Format:
     An element whose format is not clear can be read in this format if it has one of these fields.
     """
     body_sign: Sign | None = None
-    """Recognises a request body by its other fields. This test is used if the format of the messages is not clear."""
+    """Recognises a request body by fields other than the messages; used if the format of the messages is not clear."""
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False

@@ -1,11 +1,12 @@
 """The type of a wire format's grammar: the provider's rules as plain data, which repair and validation use.
 
 Each format's grammar is in its folder (`anthropic/grammar.py`, ...). If a request breaks a rule, the provider answers
-with status 400. It then refuses every later request, too, because the history is sent again. The field `says` holds the
+with status 400. It then also refuses every later request, because the history is sent again. The field `says` holds the
 texts of these answers.
 
 A grammar leaves out rules that cannot be checked on a request alone: whether a signature is genuine, which reasoning
-item a built-in call belongs to, the pixels of an image, and what depends on parameters (thinking switched on or off).
+item a built-in call belongs to, the size of an image in pixels, and rules that depend on parameters of the request
+(thinking switched on or off).
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class Grammar:
     request_fields: ObjectFields | None = None
     """The fields of a request."""
     other_fields: bool = False
-    """Whether a request may have other fields, too, because other servers than the provider's accept them."""
+    """Whether a request may also have fields that are not listed.
+
+    Servers that imitate the provider accept such fields.
+    """
     roles: tuple[str, ...] = ()
     """Roles that an element may have."""
     start: tuple[str, ...] = ()
@@ -89,7 +93,7 @@ class Grammar:
     no text is refused.
     """
     empty: tuple[str, ...] = ()
-    """Roles whose messages may have no content."""
+    """Roles whose messages may be sent without content."""
     empty_must_be_text: bool = False
     """Whether a message without content must have the content "", not null or an empty list."""
     signed_thinking: bool = False
@@ -116,7 +120,7 @@ class Grammar:
     image_type_matches: bool = False
     """Whether the stated type of an image must be the type that its first bytes show."""
     image_addresses: tuple[str, ...] = ()
-    """The beginnings of addresses of images; empty if every address with a scheme is accepted."""
+    """The texts with which the address of an image may begin; empty if every address with a scheme is accepted."""
     error_text_only: bool = False
     """Whether a result that is marked as an error must hold text and nothing else."""
     item_ids: bool = False
@@ -130,9 +134,9 @@ class Grammar:
     sendable_block: Callable[[Any], Any] = lambda block: block
     """Returns a block of an element without fields that the provider refuses; the same object if it has none."""
     signed_call: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Returns the first call of a reply with a signature; the same object if it has one.
+    """Takes the first call of a reply and returns it with a signature; the same object if it already has a signature.
 
-    None if calls need no signature.
+    This field is None if calls need no signature.
     """
     is_malformed: Callable[[Mapping[str, Any]], bool] = lambda _element: False
     """Returns True if an element breaks a rule for its JSON form. The parsed message does not show such a mistake."""

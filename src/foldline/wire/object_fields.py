@@ -17,13 +17,13 @@ class ObjectFields(NamedTuple):
     required: tuple[str, ...]
     known: frozenset[str]
     not_null: frozenset[str]
-    """Fields that may be missing or must be there, but may not be null."""
+    """Fields that may not be null. Some of them are required; the others may be missing."""
 
 
 def object_fields(required: str = "", optional: str = "", nullable: str = "") -> ObjectFields:
     """The table of an object: names of required fields, of fields that may be missing, and of fields that may be null.
 
-    A field that may be null may also be missing, unless it is required too. Names are separated by spaces.
+    A field that may be null may also be missing, unless it is also required. Names are separated by spaces.
 
     >>> sorted(object_fields("type text", "index", "citations").known)
     ['citations', 'index', 'text', 'type']
@@ -33,7 +33,7 @@ def object_fields(required: str = "", optional: str = "", nullable: str = "") ->
 
 
 def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:
-    """The object without unknown fields and without optional fields that may not be null but are.
+    """The object without unknown fields and without optional fields that are null where null is not allowed.
 
     If nothing is removed, the same object is returned.
     """

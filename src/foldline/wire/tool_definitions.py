@@ -105,7 +105,7 @@ def _json_schema(schema: Any) -> Any:
 
 
 def _with_lower_types(schema: Any) -> Any:
-    """A schema of Gemini with the types of JSON Schema, in nested schemas, too."""
+    """A schema of Gemini with the types of JSON Schema. Nested schemas are also converted."""
     if isinstance(schema, list):
         return [_with_lower_types(each) for each in schema]
     if not isinstance(schema, Mapping):

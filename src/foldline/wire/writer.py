@@ -53,7 +53,8 @@ def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -
 def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
     """The JSON value of the file.
 
-    If the file has several lines and the first one is a JSON value, the list of the values of all lines.
+    If the file has several lines and the first one is a JSON value, the list of the values of all lines is returned.
+    The second value tells whether that is the case.
     """
     if len(source) > 1:
         try:

@@ -1,1 +1,1 @@
-"""shared."""
+"""Options and functions that several commands share."""

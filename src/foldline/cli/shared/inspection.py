@@ -215,7 +215,7 @@ def _largest(messages: Sequence[Message], sizes: Sequence[int], earlier: int) ->
 
 
 def _cost(messages: Iterable[Message], model: str, tokens: int) -> dict[str, float | None]:
-    """US dollars: what the reported usage cost so far, and the next request with its prefix in the cache or not."""
+    """Costs in US dollars: of the reported usage so far, of the next request if it is cached, and if it is not."""
     spent, is_known = 0.0, False
     for message in messages:
         prices = model_of(message.meta.model or model).prices

@@ -165,7 +165,7 @@ def defer_interrupt() -> Iterator[None]:
 
 
 class SessionName(click.ParamType[str]):
-    """The name of a session. Shell completion offers the sessions of the ledger that the options before it name."""
+    """The name of a session. Shell completion offers the sessions of the ledger that the earlier options name."""
 
     name = "session"
 

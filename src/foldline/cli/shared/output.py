@@ -51,7 +51,7 @@ def line_printer(*, err: bool = False, out: Console | None = None) -> Callable[.
 
 @contextmanager
 def pager(*, is_wanted: bool) -> Iterator[Console]:
-    """A console; if wanted, its output goes to the user's pager when standard output is a terminal."""
+    """A console. If `is_wanted` and standard output is a terminal, its output goes to the user's pager."""
     out = console()
     if is_wanted and out.is_terminal:
         with out.pager(styles=not out.no_color):
@@ -68,7 +68,7 @@ def margin_note(reason: str) -> str:
 
 
 def without_secrets(value: Any) -> Any:
-    """A value in which secrets are redacted in every text. It may contain dicts, lists and tuples."""
+    """The value, with the secrets in all its texts redacted. The value may contain dicts, lists and tuples."""
     from foldline.redact.redact import redact  # noqa: PLC0415  # slow to import
 
     match value:

@@ -95,7 +95,7 @@ class UsageReader:
 
 
 class _LogState:
-    """What the lines of one file have said so far: session, project and model."""
+    """The session, project and model that the lines of one file have named so far."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -149,7 +149,7 @@ class _LogState:
 
 
 def _extra_passes(figures: Mapping[str, Any]) -> list[Any]:
-    """The passes of a reply that its own figures leave out: compactions and advisors."""
+    """The extra model runs of a reply (compactions, advisors), which the main figures of its usage do not include."""
     passes = list_at(figures, "iterations")
     return [entry for entry in passes if string_at(entry, "type") not in ("message", "fallback_message", "")]
 
@@ -183,8 +183,9 @@ class UsageTotal:
 def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Prices | None]]:
     """Each request with the tokens that it should have found in the prompt cache but did not, and its prices.
 
-    The request before it in the same conversation had them in the cache, or sent them to a provider that caches by
-    itself. A request that is smaller than the one before it, such as after a compaction, can miss only its own tokens.
+    These tokens were cached at the previous request of the same conversation. If a provider reports cache reads but no
+    cache writes, all tokens of the previous request count as cached. The number is never larger than the request
+    itself, which may be smaller than the previous one (after a compaction).
     """
     cached: dict[tuple[str, str], int] = {}
     prices: dict[str, Prices | None] = {}

@@ -1,4 +1,4 @@
-"""Output of `foldline watch` that continues after write errors, because the agent needs the command to read its pipe.
+"""Output of `foldline watch` that continues after write errors. The agent would block if nothing read its pipe.
 
 A disk may fill up, a reader may close its pipe, and a signal may arrive during a write. Each failure is reported once.
 Notes that cannot be written are kept in memory, up to a limit. The last report says what is still missing.
@@ -40,7 +40,7 @@ class WriteFailures:
             self._report(self._current[name])
 
     def remove(self, name: str) -> None:
-        """Record that the output `name` was written completely after all."""
+        """Record that the output `name` can be written again: everything that was missing is written."""
         self._current.pop(name, None)
 
     @property
@@ -151,7 +151,7 @@ class TolerantScratchWriter:
         return self._writer.path
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Write the notes, or report why not; returns whether they were written."""
+        """Write the notes. Returns False if that failed; the failure is reported."""
         try:
             self._writer.write_scratch(model)
         except (FoldlineError, OSError) as error:

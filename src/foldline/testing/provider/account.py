@@ -80,7 +80,7 @@ class Account:
         endpoint: str = "create",
         reply: ScriptedReply | None = None,
     ) -> AccountReply:
-        """Judge a request and answer it with `reply`, by default with an echo of the last text.
+        """Judge a request and answer it with `reply`. Without `reply`, the answer repeats the last text.
 
         `model` is needed only for Gemini, because a Gemini request names its model in the address and not in the body.
         """

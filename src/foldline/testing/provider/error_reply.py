@@ -57,7 +57,7 @@ class ErrorReply:
 
 
 class RequestRefused(Exception):
-    """Raised by the rules when a request breaks one. `judge` catches this exception and returns its `ErrorReply`."""
+    """Raised when a request breaks a rule. `judge` catches this exception and returns its `ErrorReply`."""
 
     def __init__(self, reply: ErrorReply) -> None:
         super().__init__(str(reply))

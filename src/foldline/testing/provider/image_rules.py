@@ -1,4 +1,4 @@
-"""Reads the size of an image in pixels from its first bytes, and has Anthropic's limits for images.
+"""Anthropic's limits for images, and functions that read the size of an image in pixels from its first bytes.
 
 Only the start of the base64 text is decoded, so a large image takes no longer than a small one.
 """

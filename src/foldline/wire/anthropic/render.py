@@ -64,9 +64,10 @@ def beta_of(part: Opaque) -> str:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """One element in place of two of the same role. All calls of a step, and all their results, belong in one message.
+    """One element that replaces two elements of the same role.
 
-    A result after other content is not merged, because results must come first in their message.
+    All calls of a step, and all their results, belong in one message. A result after other content is not merged,
+    because results must come first in their message.
     """
     if before["role"] != after["role"] or before.keys() != after.keys() or before["role"] not in ("user", "assistant"):
         return None
@@ -94,8 +95,8 @@ def _is_result(block: dict[str, Any]) -> bool:
 def _block(part: Part, loss: LossCollector) -> Any | None:
     """The block for one part.
 
-    An unchanged part keeps its original block. An edited part gets this block with new values. A part from another
-    format gets a new block.
+    An unchanged part keeps its original block. An edited part gets its original block with new values. A part from
+    another format gets a new block.
     """
     base: dict[str, Any] = {}
     if part.wire is not None and part.wire.format == NAME:

@@ -1,4 +1,4 @@
-"""Anthropic elements and blocks without the fields that the API refuses.
+"""Removes the fields that the API refuses from Anthropic elements and blocks.
 
 Such fields come from an SDK's dump (optional fields that are null) or from the agent that keeps the history (its own
 fields). The API answers "Extra inputs are not permitted", to this request and to every later one. A block whose type is

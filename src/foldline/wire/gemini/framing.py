@@ -3,4 +3,4 @@
 from foldline.measure.message_size import Framing
 
 FRAMING = Framing(name="gemini", message=3, part=1, call=11, result=7)
-"""Gemini documents no figures; these are OpenAI's."""
+"""Gemini documents no figures, so OpenAI's figures are used."""

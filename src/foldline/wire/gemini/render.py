@@ -58,7 +58,7 @@ def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
 
 
 _TYPES_OF_KINDS = {"image": "image/png", "document": "application/pdf"}
-"""The media types that media without a type get."""
+"""The media type that is assumed for media without a type, by the kind of media."""
 _DOCUMENTS = frozenset(
     (
         *("application/pdf", "application/json", "application/rtf", "application/x-javascript"),
@@ -71,7 +71,7 @@ _DOCUMENTS = frozenset(
 def _render_part(part: Part, loss: LossCollector) -> list[Any]:
     """The wire parts for one part.
 
-    An unchanged part keeps its original value. An edited part gets this value with new fields.
+    An unchanged part keeps its original value. An edited part gets its original value with new fields.
     """
     base: Mapping[str, Any] = {}
     if part.wire is not None and element_format(part.wire.format) == NAME:
@@ -132,7 +132,7 @@ def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
 
 
 def join(left: Any, right: Any) -> Any | None:
-    """One content in place of two contents of results.
+    """One content that replaces two contents with results.
 
     Gemini compares the number of results with the number of calls.
     """

@@ -58,7 +58,7 @@ class GeminiStream:
         self._usage: dict[str, Any] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Process one chunk, which may be in the wrapper of Code Assist."""
+        """Process one chunk. Code Assist puts the chunk into the field `response` of another object."""
         if "candidates" not in value and isinstance(value.get("response"), dict):
             value = value["response"]
         self._usage.update(object_at(value, "usageMetadata"))

@@ -1,4 +1,4 @@
-"""Chat Completions elements without the fields that OpenAI refuses.
+"""Removes the fields that OpenAI refuses from Chat Completions elements.
 
 Other servers accept more fields (their own reasoning, cache marks), so only requests to OpenAI's models lose the fields
 that OpenAI does not know.
@@ -42,7 +42,11 @@ def sendable_to_openai(element: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_legal_name(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with a name of the participant that OpenAI accepts; without a name if nothing is left of it."""
+    """The message with a legal `name` of its participant.
+
+    Each illegal character becomes "_", and every "_" at the start and the end is removed. If nothing remains, the field
+    `name` is left out.
+    """
     name = message.get("name")
     if not isinstance(name, str) or message.get("role") == "function" or (name and not _ILLEGAL.search(name)):
         return message

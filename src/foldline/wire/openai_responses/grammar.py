@@ -27,9 +27,9 @@ _NAMED_CALLS = ("function_call", "custom_tool_call")
 _CALLS = (*_NAMED_CALLS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _OPEN_CALLS = {"mcp_approval_request": "id", "tool_search_call": "call_id"}
 _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_output": "call_id"}
-"""`_OPEN_CALLS` has the types of calls that need no result.
+"""`_OPEN_CALLS`: the types of calls that need no result. `_OPEN_RESULTS`: the types of the results of these calls.
 
-`_OPEN_RESULTS` has the types of their results. Each type has the name of the field that holds the call id.
+Both map a type to the name of the field that holds the call id.
 """
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}

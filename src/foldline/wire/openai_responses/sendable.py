@@ -1,4 +1,4 @@
-"""Responses items without the fields and item ids that the API refuses.
+"""Removes the fields and item ids that the API refuses from Responses items.
 
 Other servers accept more fields, so only requests to OpenAI's models lose the fields that OpenAI does not know.
 """
@@ -46,13 +46,13 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Required fields that older versions of the API and some logs leave out."""
 _LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-"""Items whose output is a text or a list. Codex also logged a single part, or an object with a text and its success."""
+"""Items whose output is a text or a list. Codex also logged a single part, or an object with a text and a flag."""
 _EXECUTIONS = ("server", "client")
 _PHASES = ("commentary", "final_answer")
 
 
 def sendable_item(item: Any) -> Any:
-    """The item without fields that are null and without an illegal id; the same object if nothing is wrong with it.
+    """The item without null fields that the API refuses and without an illegal id; the same object if nothing changes.
 
     Required fields that are missing are added. The same item always gets the same id.
     """
@@ -102,7 +102,11 @@ def sendable_to_openai(item: Any) -> Any:
 
 
 def _with_known_values(item: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The item. An unknown status is left out or, where the item needs one, replaced by "completed"."""
+    """The item without an unknown status or execution.
+
+    An unknown status is left out or, if the field is required, replaced by "completed". An unknown execution becomes
+    "client" if the item has a call id, else "server".
+    """
     status, execution = item.get("status"), item.get("execution")
     if status is not None and status not in STATES.get(kind, (status,)):
         item = {**item, "status": "completed"}

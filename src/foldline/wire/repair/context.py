@@ -92,7 +92,7 @@ class RepairEntry:
     A reply may consist of several messages.
     """
     turn: int = 0
-    """The number of turns that the model has had up to this message. A new turn begins when a request was sent."""
+    """The number of turns that the model has had up to this message. Each request that was sent begins a new turn."""
     slots: list[CallSlot] = field(default_factory=list)
     answers: list[ResultSlot] = field(default_factory=list)
     silent: list[tuple[int, Message]] = field(default_factory=list)

@@ -78,7 +78,7 @@ def repair(messages: Iterable[Message], format: str = "anthropic", model: Model 
 def repair_part(messages: Sequence[Message], context: RepairContext, *, start: int = 0) -> RepairRun:
     """Run all stages on `messages`, which are a history from index `start` on.
 
-    If `start` is not 0, the message before it must be a user message.
+    If `start` is not 0, the message before index `start` must be a user message.
     """
     head, entries = _read(messages, context, start)
     make_ids_unique(tie_results(entries, context), context)

@@ -1,7 +1,8 @@
-"""Invariant: the provider can read every image: base64 data of a type that it accepts, or an address that it can open.
+"""Invariant: the provider can read every image.
 
-Clients write `image/jpg` for `image/jpeg`, call a JPEG a PNG, wrap base64 text into lines, put a data URL where only
-the data belongs, or name a local file. One such image makes the provider refuse every later request.
+An image is base64 data of a type that the provider accepts, or an address that it can open. Clients write `image/jpg`
+for `image/jpeg`, call a JPEG a PNG, wrap base64 text into lines, put a data URL where only the data belongs, or name a
+local file. One such image makes the provider refuse every later request.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from foldline.wire.repair.server_calls import server_calls_of, server_part
 
 @dataclass(slots=True)
 class References:
-    """The ids in the stored part.
+    """The ids in the stored part of a history.
 
     If a later message refers to one of these ids, the whole history must be repaired again.
     """

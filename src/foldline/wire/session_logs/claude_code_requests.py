@@ -3,7 +3,7 @@
 Each message of a request is stored once, in an `api-request-blob` line. System prompt and tools are stored once, in an
 `api-request-shape` line. An `api-request` line names an earlier request (`base`), how many of its messages the new one
 keeps (`keep`), and the hashes of the messages after them (`tail`). A hash is the SHA-256 of compact JSON with sorted
-keys. A request is proven if every stored value that it is made of has the hash by which the request names it.
+keys. A request is proven if each of its stored values has the hash that the request names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RequestLog:
         self._last: SentRequest | None = None
 
     def watch(self, lines: Iterable[JsonLine]) -> Iterator[JsonLine]:
-        """The same lines; those about requests are read on the way."""
+        """Yield all lines unchanged, and collect those about requests."""
         for line in lines:
             if isinstance(line.value, dict) and line.value.get("type") in LINE_TYPES:
                 self._take(line.value)

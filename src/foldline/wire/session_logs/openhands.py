@@ -138,7 +138,11 @@ class _TrajectoryReader:
         return {"role": "assistant", "content": text or None, "tool_calls": [call]}
 
     def _result(self, id_: str, text: str) -> dict[str, Any]:
-        """The result of a call; if no call has this id, that of the only open call, else a message of the user."""
+        """The chat message for the result of the call with this id.
+
+        If `id_` is "" and only one call is open, the result belongs to that call. If no open call has this id, the text
+        becomes a user message.
+        """
         if not id_ and len(self._calls) == 1:
             id_ = next(iter(self._calls))
         if id_ not in self._calls:

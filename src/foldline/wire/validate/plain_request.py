@@ -30,7 +30,7 @@ class Violation:
 _OTHER_RULES = frozenset(
     ("text", "input", "arguments", "signature", "data", "call_id", "tool_call_id", "content", "output")
 )
-"""Required fields with a rule of their own: a violation of that rule names them."""
+"""Required fields that a separate rule checks. If such a field is missing, the violation comes from that rule."""
 
 
 class PlainBlock(NamedTuple):
@@ -113,7 +113,7 @@ def check_fields(  # noqa: PLR0913
 ) -> None:
     """Add a violation if a required field of an object is missing and, with `strict`, for each field that is refused.
 
-    Some required fields have a rule of their own; they are left to that rule.
+    Required fields that a separate rule checks are skipped here.
     """
     missing = next((key for key in fields.required if key not in _OTHER_RULES and value.get(key) is None), None)
     if missing is not None and missing in fields.not_null:

@@ -83,7 +83,8 @@ def _check_presence(elements: Sequence[Any], fields: Mapping[str, Any], grammar:
 def _check_request_fields(fields: Mapping[str, Any], rendered: set[str], grammar: Grammar) -> Iterator[Violation]:
     """Violations for unknown and missing fields of a request.
 
-    A body that has only the `rendered` fields (messages and system text) is a part of a request: it misses nothing.
+    A body with only the `rendered` fields (messages and system text) is not a whole request, so no missing field is
+    reported.
     """
     known = grammar.request_fields
     if known is None:
@@ -191,8 +192,9 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
 
 
 def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
-    """Violations in system messages, for formats in which such a message inside the list must end a user turn, and for
-    models that refuse them there.
+    """Violations for system messages inside the list.
+
+    Some models refuse all of them. In some formats, such a message must be at the end of a user turn.
     """
     if grammar.inline_system == "refused":
         yield from (
