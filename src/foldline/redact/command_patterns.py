@@ -1,6 +1,6 @@
-"""Secrets that are given to a command or printed by one.
+"""Patterns for secrets that are passed to a command or printed by one.
 
-To add one, add a row. Each pattern takes linear time, as in `context_patterns.py`.
+To add a pattern, add a row. Each pattern takes linear time, as in `context_patterns.py`.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ COMMANDS = (
 """Secrets that are passed to commands."""
 
 PROMPTS = ("$ ", "# ", "% ", "❯ ", "➜ ", "> ")
-"""What stands before a command at a prompt."""
+"""The characters at the end of a shell prompt, which precede a command."""
 PRINTING_COMMAND = re.compile(
     r"(?:^|\n)[ \t]*+(?:[\w.@:~/ -]{0,60}[$#%❯➜>]|PS [^\n>]{0,60}>)[ \t]+(?:sudo[ \t]+)?(?:"
     r"(?:pass(?:[ \t]+show)?|gopass(?:[ \t]+show)?|op[ \t]+(?:read|item[ \t]+get)|python3?[ \t]+-c[^\n]{0,60}(?:secrets|token|password|uuid4|urandom)|head[ \t]+-c[^\n]{0,40}random|bw[ \t]+get|vault[ \t]+(?:kv[ \t]+get|read|token)|chamber[ \t]+read|"

@@ -1,7 +1,7 @@
-r"""Values that redaction recognises by the text around them: headers, code, hashes, printed secrets.
+r"""Patterns for values that are recognised by the text around them: headers, code, hashes, printed secrets.
 
-To add one, add a row. Each pattern takes linear time: it begins with fixed characters, and whatever lies between them
-and the value is limited.
+To add a pattern, add a row. Each pattern takes linear time: it begins with fixed characters, and the number of
+characters between them and the value is limited.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _ENV_NAME = re.compile(
     r"[A-Z][A-Z0-9_]{2,40}=[\"']?$"
 )
 _NAMES_BEFORE = {"bytes": _BYTES_NAME, "env": _ENV_NAME}
-"""What must stand before the value of a row with this check."""
+"""For each check: a pattern that the text before the value must match."""
 _LITERAL = re.compile(r"(?<![\w=])[\"']([^\"'\n]{0,200})[\"'](?=[ \t]*(?:[,;)]|$))")
 _COOKIES = re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?(?P<v>[^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{6,})")
 _COOKIE = re.compile(r"[ \t]*([^\s=;]{1,80})=([^;\r\n]*)")
@@ -60,7 +60,7 @@ _SECRET_ADDRESS = re.compile(
     r"one-time|accept|recover|/auth|ingest|integration|live2|/ping|/i(?=/))[^\s\"'<>`\\|/?=&]{0,40}+[/?=](?P<path>[^\s\"'<>`\\|]{12,800})",
     re.IGNORECASE,
 )
-"""An address with a word that says that the rest of it may be a secret."""
+"""A URL with a word that shows that the rest of the URL may be a secret."""
 _PUBLIC_ADDRESS = re.compile(
     r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|\?)"
 )
@@ -92,7 +92,7 @@ def find_in_context(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]]]:
-    """The rows that can match in a text, with the marks of each that the text can contain."""
+    """The rows that can match in a text. Each row comes with those of its marks that the text can contain."""
     marks_of: dict[int, list[str]] = {}
     for mark, number in _ROWS.possible(searched):
         marks_of.setdefault(number, []).append(mark)
@@ -102,7 +102,7 @@ def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]
 
 
 def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterator[Hit]:
-    """The secrets in a match of a row: its value, or the values within it."""
+    """The secrets in a match of a row: either the whole value, or several parts of the value."""
     start, end = found.span(found.lastgroup or 0)
     if row.check == "random pairs":
         yield from _cookies(text, start, end)
@@ -121,7 +121,7 @@ def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterat
 
 
 def find_near_accounts(searched: SearchedText) -> Iterator[Hit]:
-    """Words that look like passwords on the line of a login, a server or a network."""
+    """Words that look like passwords and are on the same line as a word about a login, a server or a network."""
     text, lower, places = searched.text, searched.lower, list[tuple[int, int]]()
     for word, _ in _ACCOUNTS.possible(searched):
         at = lower.find(word)
@@ -139,7 +139,10 @@ def find_near_accounts(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _arguments(text: str, start: int, end: int) -> Iterator[Hit]:
-    """The passwords and keys among the literals that are passed to a call. The first is a user, a host or a key."""
+    """The passwords and keys among the string literals that are passed to a call.
+
+    The first literal is usually a user or a host, so it must look more like a secret than the others.
+    """
     for number, literal in enumerate(islice(_LITERAL.finditer(text, start, end), 6)):
         value = literal[1]
         if is_placeholder(value) or is_path(value) or _is_host(value):
@@ -150,7 +153,7 @@ def _arguments(text: str, start: int, end: int) -> Iterator[Hit]:
 
 
 def _is_key_pair(numbers: str) -> bool:
-    """Whether a list of numbers is a key pair: 64 bytes, most of them different and without order."""
+    """Whether a list of numbers is a key pair: 64 bytes, most of them different, and not in ascending order."""
     found = numbers.split(",")
     return len(found) == 64 and len(set(found)) >= 45 and found != sorted(found, key=int) and max(map(int, found)) < 256
 
@@ -160,7 +163,7 @@ def _is_host(value: str) -> bool:
 
 
 def _passes(value: str, check: str) -> bool:
-    """Whether a value is not a placeholder and passes the check of its row."""
+    """Whether a value passes the check of its row. Placeholders and paths never pass."""
     if is_placeholder(value) or is_path(value):
         return False
     match check:
@@ -205,7 +208,7 @@ def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _parts_of_address(found: re.Match[str]) -> Iterator[Hit]:
-    """The random parts of an address that is a secret itself: a webhook, a link to sign in, an invitation."""
+    """The random parts of a URL that is itself a secret: a webhook, a link to sign in, an invitation."""
     if _PUBLIC_ADDRESS.search(found[0]):
         return
     for part in _ADDRESS_PART.finditer(found["path"]):
@@ -215,7 +218,10 @@ def _parts_of_address(found: re.Match[str]) -> Iterator[Hit]:
 
 
 def find_cookies(searched: SearchedText) -> Iterator[Hit]:
-    """Values of cookies that are random or have the name of a session. Others, such as `theme=dark`, are harmless."""
+    """Cookie values that are random, or whose name is that of a session cookie.
+
+    Other cookies, such as `theme=dark`, are harmless.
+    """
     if "ookie" in searched.text:
         text = searched.text
         for found in _COOKIES.finditer(text):
@@ -246,7 +252,7 @@ _COLUMN = re.compile(
     r"(?:password|passwd|pwd|pass|secret|api[_ -]?key|token|passphrase|passwort)[ \t\"]{0,40}(?:[,;\t|│]|\r?\n)"
 )
 _COLUMN_START = re.compile(r"(?:^|[,;\t|│\n])(?P<name>[ \t\"]{0,40}+(?:[a-z]{1,20}[_ -])?)$")
-"""What stands before the name of a secret in a heading."""
+"""The characters that precede the name of a secret in the heading of a column."""
 _RULE = re.compile(r"[\s|│┼├┤─=:+-]+")
 _CELL = re.compile(r"[,;\t|│]")
 
@@ -290,7 +296,7 @@ _SECRET_COLUMN = re.compile(r"passw|secret|token|api_?key", re.IGNORECASE)
 
 
 def find_in_inserts(searched: SearchedText) -> Iterator[Hit]:
-    """Secrets in the first row of an SQL `INSERT`, by the names of its columns."""
+    """Secrets in the first row of an SQL `INSERT`. They are recognised by the names of their columns."""
     for region in searched.regions(("INSERT INTO", "insert into"), REGION_CHARS):
         for found in _INSERT.finditer(searched.text, *region):
             cells, start = found[2].split(","), found.start(2)

@@ -1,7 +1,8 @@
-r"""Characters that a reader does not see: terminal escape sequences, zero-width characters, joined line ends.
+r"""Characters that a reader does not see: terminal escape sequences, zero-width characters, escaped line ends.
 
 `strip_escapes` removes escape sequences from text that is stored or shown, so that a transcript cannot control a
-terminal. `VisibleText` removes everything unseen, so that a secret is found behind it, and maps positions back.
+terminal. `VisibleText` removes all unseen characters, so that they cannot hide a secret. It also maps a position in the
+visible text to the position in the original.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _JOINED_LINE_END = r"(?<!\\)\\\r?\n"
 _PLACEHOLDER = re.escape(REDACTED) + r"[a-z0-9 ]{2,30}\]"
 
 MASK = "\ufdd0"
-"""What stands in a visible text for a secret that is redacted already. The character has no other use."""
+"""The character that replaces each redacted secret in a visible text. It is never used for anything else."""
 
 _ESCAPES = re.compile(_ESCAPE)
 _HAS_ESCAPE = re.compile("[\x1b\x90\x98\x9b-\x9f]")
@@ -45,7 +46,7 @@ def strip_escapes(text: str) -> str:
 
 
 class VisibleText:
-    """A text without unseen characters, and the position in the original of each position in it."""
+    """A text without its unseen characters. It maps each of its positions to the position in the original."""
 
     __slots__ = ("_removed", "_starts", "has_codes", "text")
 
@@ -70,7 +71,7 @@ class VisibleText:
         self.text = "".join([*pieces, original[at:]])
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """The span in the original text that shows the characters from `start` to `end`."""
+        """The span in the original text that corresponds to the visible characters from `start` to `end`."""
         return self._position(start), self._position(end - 1) + 1
 
     def _position(self, at: int) -> int:

@@ -16,16 +16,16 @@ _WORD_PREFIXES = RulesByMark(_SHAPES.items(), starts_word=True)
 _WORD_START = re.compile(rf"(?<![{WORD}])(?<![{WORD}][_-])|(?<=\\[nrt])")
 _AWS_SECRET = re.compile(r"""["'\s,;:|]{1,6}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""")
 _SAMPLE = re.compile(r"[\w-]{0,12}?(?:([xX*0_-])\1{9,}|\w{0,20}EXAMPLE(?:KEY)?$)")
-"""A key in documentation: one character repeated, or the word `EXAMPLE` at its end."""
+"""A key from documentation: one repeated character, or the word `EXAMPLE` at the end."""
 
 _NO_WORD = re.compile(r"[a-z]{28}|[A-Z]{28}")
-"""More letters of one case in a row than a word has."""
+"""A longer run of letters in one case than a word has."""
 
 
 def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
     """Keys at the start of a word.
 
-    If an AWS secret follows the key, as in a table of credentials, the hit includes it.
+    If an AWS secret follows the key, as in a table of credentials, the hit includes the secret.
     """
     text = searched.text
     keys = _KeyReader(text)
@@ -38,7 +38,10 @@ def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _prefixes(searched: SearchedText) -> list[tuple[int, str]]:
-    """The prefixes at the start of a word with their positions, in order; at each position only the longest."""
+    """The key prefixes at the start of a word, with their positions, in ascending order.
+
+    If several prefixes match at a position, only the longest one is returned.
+    """
     text, found = searched.text, dict[int, str]()
     for prefix in sorted({prefix for prefix, _ in _WORD_PREFIXES.possible(searched)}, key=len):
         at = text.find(prefix)
@@ -86,18 +89,22 @@ class _KeyReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self._run_ends: dict[str, int] = {}
-        """For each set of letters, the end of the run that was read last. A later start within that run has the same
-        end.
+        """For each set of letters, the end of the run of such letters that was read last.
+
+        A later start within that run has the same end.
         """
         self._digit = -1
         """Position of the first digit after the last start that was checked for a digit."""
         self._joined_until = 0
-        """The largest end so far. A key that starts before it is not continued on later lines."""
+        """The largest end of a key so far.
+
+        If a later prefix ends before this position, its key is not continued on later lines.
+        """
 
     def end(self, start: int, shape: KeyShape) -> int:
-        """The end of the key whose prefix ends at `start`.
+        """The end of the key whose prefix ends at `start`; 0 if there is no key.
 
-        The key may continue on later lines. 0 if the text is not a key.
+        The key may continue on later lines.
         """
         text, letters = self.text, run_of(shape.letters)
         end = self._run_ends.get(shape.letters, 0)

@@ -31,7 +31,7 @@ from foldline.redact.value_shape import (
 )
 
 _REST = re.compile(r"[A-Za-z0-9_]{0,40}+(?:[.-][A-Za-z0-9_]{1,30}+){0,4}+")
-"""The rest of an identifier behind the name of a secret."""
+"""The rest of an identifier, after the name of a secret."""
 _SIGN = re.compile(
     r"""(?=[\\"'`*\])?(\s:=：→|<{-])(?P<shut>[\\"'`\])*?]{0,5}+)"""
     r"""(?:[ \t](?:\[[^\]\n]{0,30}\]|\([^)\n]{0,60}\)|\#?\d{1,2}(?=:)))?[ \t]{0,40}+"""
@@ -41,7 +41,7 @@ _SIGN = re.compile(
     r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
     r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrNu@](?P<quote2>["'])|)"""
 )
-"""What lies between a name and its value: closing quotes, a note in brackets, a type, a sign, an opening quote."""
+"""The text between a name and its value: closing quotes, a note in brackets, a type, a sign, an opening quote."""
 _PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b|ENC\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
 _ENVIRONMENT = re.compile(r"""["']?\$\{|[\w.:?]{0,20}(?:env|ENV|Env)""")
 _MASKED = re.compile(
@@ -51,7 +51,7 @@ _FALLBACK = re.compile(
     r"""[\w.:$?]{2,60}+[\[(]?[\["'\w. ]{0,60}+["'\])]{0,3}[ \t]{0,4}(?:\|\||\?\?|\bor\b|,|\?:)[ \t]{0,4}"""
     r"""["'`](?P<value>[^"'`\n]{4,120})["'`]|["']?\$\{[\w.]{1,60}:-?(?P<shell>[^}\s"'$]{4,120})\}"""
 )
-"""A value that is read from the environment, with the value that is used without it."""
+"""Code that reads an environment variable, with a default value for the case that the variable is not set."""
 _QUOTED_ALL = {
     **{mark: re.compile(rf"(?:[^{mark}\r\n\\]|\\[\"'\\/])*+") for mark in "\"'`"},
     "\\": re.compile(r"[^\"'`\r\n\\]*"),
@@ -68,7 +68,7 @@ _SCHEME = re.compile(
 _SCHEME_STARTS = frozenset("BTADNOEbtadnoe")
 _HARMLESS_RUN = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|/]{0,160}""")
 _TEST_NAME = re.compile(rf"Test|test_|\S*/|{patterns.TECHNICAL_WORD.pattern}", re.IGNORECASE)
-"""What follows `PASS:` in the output of tests."""
+"""The start of a test name, which may follow `PASS:` in the output of tests."""
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d[A-Za-z]")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[.:?!]?")
 _HARMLESS_STARTS = (
@@ -103,15 +103,15 @@ _HARMLESS_STARTS = (
     *("react", "cluster", "registry", "pagination", "resume", "lock", "feature", "flag", "metric", "label"),
     *("known", "rsa", "dsa", "ecdsa", "gpg", "pgp", "openpgp", "host", "ssh", "subkey", "restore", "secondary"),
 )
-"""Words before `key` or `token` whose value is harmless, as in `partition_key`."""
+"""If one of these words precedes `key` or `token`, as in `partition_key`, the value is harmless."""
 _PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "=", "-"), False: ("", "→", "is", "was", "-")}
-"""Signs that may also stand in prose, by whether the name is strong."""
+"""Signs between a name and a value that may also occur in prose. The key is whether the name is strong (`_STRONG`)."""
 _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
-"""Names of identifiers in code and logs. The names of cookies are in small or in capital letters."""
+"""Names of harmless identifiers in code and logs. Session cookies are written `sessionid` or `SESSIONID` instead."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
 _PASSWORD_NAMES = frozenset(("passw", "passphrase", "pwd", "pw", "credential", "passcode", "psk", "pass phrase"))
-"""Names near which a word that looks like a password is one."""
+"""If a word that looks like a password is near one of these names, the word is a password."""
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
 _KIND_OF = {
     name: next((kind for part, kind in _KINDS if part in name), "credential")
@@ -170,7 +170,7 @@ def _names(searched: SearchedText) -> list[tuple[int, int, str]]:
 
 
 def _is_whole_word(text: str, at: int, end: int) -> bool:
-    """Whether a name is a word of its own, also in camel case."""
+    """Whether a name is a separate word. In camel case, each part is a separate word."""
     if text[end : end + 1].isalnum():
         return False
     before = text[at - 1 : at]
@@ -182,7 +182,7 @@ def _is_whole_word(text: str, at: int, end: int) -> bool:
 
 
 def _is_key_name(text: str, at: int, end: int) -> bool:
-    """Whether `key` is a word of its own or the last part of a name, such as `adobeKey`; not in `monkey`."""
+    """Whether `key` is a separate word or the last part of a name, such as `adobeKey`. In `monkey` it is neither."""
     after = text[end : end + 1]
     if after.isalnum() and (after != "s" or text[end + 1 : end + 2].isalnum()):
         return False
@@ -190,13 +190,15 @@ def _is_key_name(text: str, at: int, end: int) -> bool:
 
 
 def _is_plain_key(text: str, at: int) -> bool:
-    """Whether `key` has no other part of a name before it, as in `key = …`. Most of these keys are no secrets."""
+    """Whether `key` is the whole name, as in `key = …`. The values of most such names are not secrets."""
     before = text[at - 1 : at]
     return not (before.isalnum() or before in ("_", "-", "."))
 
 
 def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, strong: bool) -> tuple[int, int] | None:
-    """The value of an assignment, a flag, a header or `is`."""
+    """The span of the value in an assignment, a flag, a header, or a sentence with `is`; None if the value is no
+    secret.
+    """
     start, quote, sign = found.end(), found["quote"] or found["quote2"] or "", found["sign"]
     scheme = _SCHEME.match(text, start) if text[start : start + 1] in _SCHEME_STARTS else None
     if scheme:
@@ -248,7 +250,10 @@ def _is_secret_value(  # noqa: PLR0913
 
 
 def _fallback_value(text: str, start: int) -> tuple[int, int] | None:
-    """The literal that is used if a variable of the environment is not set: `os.getenv("DB_PASSWORD", "…")`."""
+    """The span of the default value of an environment variable: `os.getenv("DB_PASSWORD", "…")`.
+
+    None if there is no default value or it is no secret.
+    """
     found = _FALLBACK.match(text, start) if _ENVIRONMENT.match(text, start) else None
     if found is None or not looks_typed(found[found.lastgroup or 0]):
         return None
@@ -256,7 +261,9 @@ def _fallback_value(text: str, start: int) -> tuple[int, int] | None:
 
 
 def _is_harmless_name(text: str, at: int, rest: str, *, strong: bool) -> bool:
-    """Whether the word before the name, or `rest`, the end of it, says that its value is harmless."""
+    """Whether a name shows that its value is harmless: by the word before it, or by `rest`, the end
+    of the identifier.
+    """
     if _is_harmless_ending(rest):
         return True
     if strong:
@@ -287,13 +294,16 @@ def _is_value_without_sign(text: str, start: int, quote: str, *, strong: bool) -
 
 
 def _ends_argument(text: str, at: int, start: int) -> bool:
-    """Whether `name=value` is an argument of a command or a line of a configuration. `start` is that of the value."""
+    """Whether `name=value` is an argument of a command or a line of a configuration.
+
+    `start` is the position of the value.
+    """
     found = _ARGUMENT_VALUE.match(text, start)
     return found is not None and (text[found.end() - 1].isdigit() or text[at - 1 : at] == ".")
 
 
 def _follows_semicolon(text: str, at: int) -> bool:
-    """Whether a name stands in a list that is separated by semicolons, such as a connection string."""
+    """Whether a name is in a list that is separated by semicolons, such as a connection string."""
     before = text[max(0, at - 24) : at]
     start = before.rfind(";")
     return start >= 0 and "&" not in before[start:] and " " not in before[start + 2 :]
@@ -302,7 +312,7 @@ def _follows_semicolon(text: str, at: int) -> bool:
 def _is_value(  # noqa: PLR0913
     text: str, value: re.Match[str], found: re.Match[str], name: str, *, strong: bool, whole: bool
 ) -> bool:
-    """Whether a value without blanks that is assigned to a name is a secret."""
+    """Whether a value without blanks is a secret, given the name that it is assigned to."""
     if is_uuid(value[0]) and (
         name in patterns.NAMES_OF_IDS or (name == "key" and not text[found.start() - 1].isupper())
     ):
@@ -323,7 +333,7 @@ def _is_value(  # noqa: PLR0913
 def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:
     """Whether a value is a secret.
 
-    `whole` means that it is in quotes or in a shell assignment, so that it is complete.
+    `whole` means that the value is certainly complete, for example because it is in quotes or in a shell assignment.
     """
     if after == "(" or (not whole and (after in ("[", "{") or TYPE_NAME.fullmatch(value))):
         return False

@@ -1,6 +1,6 @@
-"""Secrets in prose and in the output of programs, and keys with a mark inside.
+"""Patterns for secrets in prose and in the output of programs, and for keys with a fixed string inside.
 
-To add one, add a row. Each pattern takes linear time, as in `context_patterns.py`.
+To add a pattern, add a row. Each pattern takes linear time, as in `context_patterns.py`.
 """
 
 from __future__ import annotations
@@ -195,4 +195,4 @@ OUTPUTS = (
         near=True,
     ),
 )
-"""Secrets in prose and in the output of programs, and keys with a mark inside."""
+"""Secrets in prose and in the output of programs, and keys that contain a fixed string."""

@@ -1,4 +1,4 @@
-"""The rows of the tables of context patterns, and the parts that many patterns share."""
+"""The type of the rows in the tables of context patterns, and parts of regular expressions that many patterns share."""
 
 from __future__ import annotations
 
@@ -6,36 +6,45 @@ import re
 from typing import NamedTuple
 
 REGION_CHARS = 600
-"""The number of characters behind a mark in which a match of several lines is searched."""
+"""The number of characters after a mark that are searched for a match of several lines."""
 _LINE_CLASS = re.compile(r"\[\^(?:[^\]\\]|\\.)*?\\[sn](?:[^\]\\]|\\.)*\]")
-"""A negated class without line ends."""
+"""A negated character class in a regular expression that excludes line ends."""
 _LINE_END = re.compile(r"\\[snrWDA]|\[\^|\$$|(?<!\\)\$(?=[)|])|\^")
 
 
 def _within_line(pattern: str) -> bool:
-    """Whether every match of a pattern certainly lies within a line."""
+    """Whether every match of a regular expression certainly lies within one line."""
     return _LINE_END.search(_LINE_CLASS.sub("", pattern)) is None
 
 
 class ContextPattern(NamedTuple):
-    """A value that is recognised by the text around it. Group `v` of the pattern is the value."""
+    """A pattern for values that are recognised by the text around them.
+
+    The value is group `v` of the regular expression.
+    """
 
     kind: str
     marks: tuple[str, ...]
-    """Fixed strings, one of which every match contains. A text without any of them is not searched."""
+    """The marks: fixed strings, at least one of which is in or near every match.
+
+    A text without any mark is not searched.
+    """
     pattern: re.Pattern[str]
     check: str = ""
-    """What else the value must be, as `context_values.py` checks it; "" for nothing."""
+    """The name of a further check of the value (see `context_values.py`); "" for no check."""
     words: tuple[str, ...] = ()
-    """Words in small letters, one of which every match contains too, in any case."""
+    """Words in lower case. A text is searched only if it contains at least one of them, in any case."""
     min_chars: int = REGION_CHARS
-    """How many characters behind a mark are searched at least. 0 if every match lies within the line of its mark."""
+    """The least number of characters that are searched after a mark. 0 if every match is on the line of its mark."""
 
 
 def row(  # noqa: PLR0913
     kind: str, marks: str, pattern: str, check: str = "", flags: int = 0, *, words: str = "", near: bool = False
 ) -> ContextPattern:
-    """A row; `marks` and `words` are separated by `|`. `near` says that a mark stands near a match and not in it."""
+    """A row of a table. `marks` is a list of marks separated by `|`, and so is `words`.
+
+    `near` says that the mark is near the match, not in it.
+    """
     return ContextPattern(
         kind,
         tuple(marks.split("|")),
@@ -51,12 +60,12 @@ WORD_VALUE = r"""(?P<v>[^\s"'`|;<>]{3,200})"""
 ANY_VALUE = (
     r"""(?:"(?P<v>[^"\n]{3,200})"|'(?P<w>[^'\n]{3,200})'|\\?["'](?P<x>[^"'\n\\]{3,200})|(?P<y>[^\s"'`|;<>]{3,200}))"""
 )
-"""A value in quotes or without; the group that matched is the value."""
+"""A value with or without quotes. The group that matched is the value."""
 ARGUMENTS = r"(?:[ \t]++[^\s|;]++){0,25}?[ \t]++"
-"""Other arguments of the same command."""
+"""The arguments between a command and the flag that is searched for."""
 
 
 def command(names: str, flag: str, check: str = "") -> ContextPattern:
-    """A command with a flag that is followed by a secret."""
+    """A row for a command with a flag that is followed by a secret. `names` are names of commands, separated by `|`."""
     marks = "|".join(f"{name} " for name in names.split("|"))
     return row("password", marks, rf"(?<![\w-])(?:{names}){ARGUMENTS}{flag}{ANY_VALUE}", check)

@@ -1,4 +1,4 @@
-"""The keys and names that redaction looks for. To add one, add a row to the table it belongs to.
+"""The keys and names that redaction looks for. To add one, add a row to its table.
 
 Values that are recognised by the text around them are in `context_patterns.py`.
 
@@ -118,7 +118,9 @@ WORD_KEYS = (
     KeyShape("private key", ("LS0tLS1CRUdJTiBEU0EgUFJJ", "LS0tLS1CRUdJTiBFTkNS"), BASE64, 40),
     KeyShape("jwt", ("eyJ",), DOTTED, 30),
 )
-"""Prefixes of keys. A prefix counts only at the start of a word. The first row whose prefix matches is used."""
+"""Kinds of keys that are recognised by a prefix at the start of a word. If several rows match, the
+first one is used.
+"""
 
 OTHER_KEYS = (
     KeyShape("openshift token", ("sha256~",), URL64, 40),
@@ -188,12 +190,12 @@ SECRET_NAMES = (
 )
 """Names whose value is a secret."""
 WHOLE_SECRET_NAMES = ("pass", "psk", "pw", "mdp", "pswd", "psw", "clave")
-"""Names whose value is a secret, if they are not a part of a longer word (as in `bypass`)."""
+"""Names whose value is a secret. They count only as separate words, so that `bypass` is not taken for `pass`."""
 OWNERS = (
     *("db", "user", "usr", "ftp", "smtp", "imap", "root", "admin", "mail", "sudo", "auth", "sql", "bind", "become"),
     *("vnc", "wifi", "redis", "login", "ldap", "proxy", "rpc", "zip", "pdf", "ssh", "rcon", "svc"),
 )
-"""Words that may be joined with `pass` or `pw`, as in `bindpw`."""
+"""Words that may directly precede `pass` or `pw`, as in `bindpw`."""
 ACCOUNT_WORDS = (
     *(
         "login",
@@ -213,7 +215,7 @@ ACCOUNT_WORDS = (
     ),
     *("luks", "root", "admin", "administrator", "sudo", "unlock", "telnet", "imap", "smtp"),
 )
-"""Words near which a word that looks like a password is one."""
+"""If a word that looks like a password is near one of these words, it is a password."""
 MAYBE_SECRET_NAMES = (
     *("token", "key", "authorization", "_auth", "jwt", "_session", "_bearer", "sessid", "sessionid"),
     *(
@@ -233,7 +235,7 @@ MAYBE_SECRET_NAMES = (
 )
 """Names whose value is a secret if it looks random."""
 WHOLE_MAYBE_NAMES = ("pat", "auth")
-"""Names that are words of their own and whose value is a secret if it looks random."""
+"""Names whose value is a secret if it looks random. They count only as separate words."""
 NAMES_OF_IDS = frozenset(("sessionid", "_session"))
 """Names whose value is harmless if it is a UUID."""
 URL_PARAMETERS = re.compile(
@@ -266,7 +268,7 @@ PLACEHOLDER_VALUE = re.compile(
     r"https?://|op://|vault:|ssm:|arn:|sm://|keyring:|file://|\$|%\(?\w+\)?[s%]|\{|<|\W?\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
     r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|(?i:insert|put|enter|add|paste)[_-]|[\w-]{1,40}[_-](?:here|HERE)$|[A-Z][a-z]+(?:To|From)?-[A-Z][A-Za-z]+$|-[A-Z][A-Za-z]+$|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
 )
-"""Values that stand for another value."""
+"""Values that are placeholders for a real value."""
 TECHNICAL_WORD = re.compile(
     r"(?:argon2\w*|sha-?\d+\w*|md5\w*|base-?(?:16|32|58|64)\S*|utf-?\d\w*|x\.?509\w*|ed25519\w*|oauth-?2\w*|bcrypt\w*|"
     r"pbkdf2\w*|[hrep]s(?:256|384|512)|aes\S*|rsa-?\d+|k8s|http/?\d\S*|ipv[46]|python\d\S*|node\d*|v?\d+(?:\.\d+)+\S*|"
@@ -295,4 +297,4 @@ MESSAGE_WORDS = frozenset(
         *("error", "failed", "is", "are", "not", "for", "be", "at", "shared", "used", "stored", "file", "set", "too"),
     )
 )
-"""Words of a message about a secret. A passphrase does not contain them."""
+"""Words that occur in a message about a secret. A text that contains one of them is no passphrase."""

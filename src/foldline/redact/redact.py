@@ -48,14 +48,18 @@ _MARKED_FINDERS: Final = RulesByMark[Finder](
         ("kind: Secret", find_in_manifests),
     )
 )
-"""What is searched for only in texts with these marks."""
+"""Functions that search for secrets, each with marks.
+
+A function is called only if the text can contain one of its marks.
+"""
 _PASSES = 8
-"""Maximum number of passes over a text. Fewer passes are needed: later passes find only values next to a redacted
-value.
+"""Maximum number of passes over a text.
+
+The limit is never reached: later passes find only values next to a redacted value.
 """
 _ERROR_CHARS = 300
 _LEAST_CHARS = 3
-"""Minimum number of characters of a hit that are not redacted already."""
+"""A hit counts only if at least this number of its characters is not redacted yet."""
 
 
 def redact(text: str) -> str:
@@ -117,7 +121,7 @@ def _finders(searched: SearchedText) -> tuple[Finder, ...]:
 def _visible_hits(visible: VisibleText, finders: tuple[Finder, ...] = ()) -> Iterator[Hit]:
     """The secrets in the visible part of a text, at their positions in the original text.
 
-    A placeholder at either end of a secret is not part of it.
+    If a secret begins or ends with a placeholder, the placeholder is not part of the hit.
     """
     searched = SearchedText(visible.text)
     for find in finders or _finders(searched):

@@ -1,4 +1,4 @@
-"""A text prepared for the search for secrets: its lower-case form, and which rules can apply to it."""
+"""A text that is prepared for the search for secrets. It knows which rules can apply to it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 from foldline.redact.word_index import WordIndex, mark_words, prefix_words, words_of
 
 _RARE_SIGNS = "~%$@+;]}{[>=/:-"
-"""Signs, the rarest first."""
+"""Non-letters that occur in marks, the rarest first."""
 _INDEX = WordIndex()
-"""The words of the marks of all rules."""
+"""The words of all marks of all rules."""
 Rule = TypeVar("Rule")
 
 
 class SearchedText:
-    """A text, the same text in lower case with the same positions, and the marks that it can contain."""
+    """A text, the same text in lower case with the same positions, and the words of marks that it contains."""
 
     __slots__ = ("lower", "marks", "text")
 
@@ -25,10 +25,10 @@ class SearchedText:
         self.marks = _INDEX.marks_in(words_of(self.lower))
 
     def regions(self, marks: Iterable[str], min_chars: int) -> list[tuple[int, int]]:
-        """The parts of the text in which a mark occurs.
+        """The start and end of each part of the text that contains a mark.
 
-        Each begins before a line with a mark and ends with a line, at least `min_chars` behind the mark. The parts are
-        in order and do not overlap.
+        A part begins at the line with the mark, and ends at the first line end that is at least `min_chars` after the
+        mark. The parts are in order and do not overlap.
         """
         text, found = self.text, list[tuple[int, int]]()
         for mark in marks:
@@ -51,14 +51,17 @@ class SearchedText:
 
 
 class RulesByMark(Generic[Rule]):
-    """Rules with their marks. Finds those that can apply to a text."""
+    """Rules with their marks. `possible` returns the rules that can apply to a text."""
 
     def __init__(self, rules: Iterable[tuple[str, Rule]], *, starts_word: bool = False) -> None:
-        """Each rule is given with a mark, and may be given several times. Key prefixes start a word."""
+        """`rules` are pairs of a mark and a rule; a rule with several marks occurs several times.
+
+        `starts_word` says that the marks are key prefixes, which count only at the start of a word.
+        """
         self._by_word: dict[bytes, list[tuple[frozenset[bytes], tuple[str, Rule]]]] = {}
-        """By the longest word of a mark: all its words, the mark, the rule."""
+        """For the longest word of each mark: all words of the mark, the mark, and the rule."""
         self._by_sign: list[tuple[str, str, Rule]] = []
-        """For marks without a word, such as `://`: the rarest sign in the mark, the mark, the rule."""
+        """For each mark without a word, such as `://`: its rarest sign, the mark, and the rule."""
         for mark, rule in rules:
             choices = [(word,) for word in prefix_words(mark)] if starts_word else [mark_words(mark)]
             for words in choices:
@@ -79,12 +82,12 @@ class RulesByMark(Generic[Rule]):
 
 
 class NeededMarks:
-    """Marks, in any case, one of which a text must contain."""
+    """Marks in any case. A rule that needs them applies only to a text that contains at least one of them."""
 
     def __init__(self, *marks: str) -> None:
         self._choices = [frozenset(mark_words(mark)) for mark in marks]
         _INDEX.add(word for words in self._choices for word in words)
 
     def are_possible(self, searched: SearchedText) -> bool:
-        """Whether the text can contain one of the marks, or there are none."""
+        """Whether the text can contain at least one of the marks. True if there are no marks."""
         return not self._choices or any(words <= searched.marks for words in self._choices)

@@ -28,7 +28,7 @@ _PAIR = re.compile(
     r"""(?:\w{0,20}[Vv]alue|val|content|default)\\{0,2}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
     r"""(?P<slash>\\{0,2})(?P<quote>["']?)"""
 )
-"""What lies between the name and the value in `{"name": "DB_PASSWORD", "value": "…"}`, YAML and XML attributes."""
+"""The text between the name and the value in `{"name": "DB_PASSWORD", "value": "…"}`, YAML and XML attributes."""
 _ELEMENT = re.compile(
     r"(?:[ \t][^<>\n]{0,120}+)?>\s{0,40}+(?:<!\[CDATA\[|<[\w:.-]{1,30}>){0,2}"
     r"(?P<value>[^<>\n\]]{3,400}+)(?:\]\]>)?\s{0,40}</"
@@ -74,13 +74,15 @@ _NEAR_WORD = re.compile(
     r"""(?<![^\s"'`(,:|>])(?<![mde]=")(?<!ss=")(?<!or=")(?=[^\d\s]{0,30}\d)"""
     r"""[^\s"'`()<>\[\]{},;|/\\=]{6,48}(?=[\s"'`),;|<]|$)"""
 )
-"""A word with a digit. The identifier or the class of an element is not one."""
+"""A word with a digit, but not the id or the class of an XML or HTML element."""
 _ENCRYPTED = re.compile(r"\{[A-Za-z0-9+/=]{20,400}\}")
 """A password in the settings of Maven."""
 _BEFORE_CHARS = 60
-"""How far before a name a password is searched."""
+"""Number of characters before a name that are searched for a password."""
 _PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS = 90, 160, 4
-"""How far behind a name a sign of prose is read, how far a line end, and how many signs."""
+"""After a name: the number of characters that are searched for a sign of prose, the number of characters that are
+searched for a line end, and the maximum number of signs of prose that are tried.
+"""
 
 
 class UnassignedValues:
@@ -89,10 +91,13 @@ class UnassignedValues:
     def __init__(self, text: str) -> None:
         self.text = text
         self._sign_from, self._sign_at = 0, -1
-        """A position, and that of the first sign of prose behind it."""
+        """The position from which a sign of prose was searched last, and the position at which it was found."""
 
     def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
-        """The value of the name at `at`; `rest_end` is the end of the identifier that contains it."""
+        """The span of the value of the name at `at`; None if there is no secret.
+
+        `rest_end` is the end of the identifier that contains the name.
+        """
         text = self.text
         after = text[rest_end : rest_end + 1]
         if after in ("<", ">") or (after == " " and text.find(">", rest_end, rest_end + 120) > 0):
@@ -127,7 +132,7 @@ class UnassignedValues:
         return self._in_prose(at, rest_end) if (prose and after in " '’:：は?()*,\t") or not after.isascii() else None
 
     def _in_prose(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The password in a sentence, in the configuration of a router, or alone behind its name."""
+        """The span of the password in a sentence, in the configuration of a router, or after its name and blanks."""
         text = self.text
         config = _TYPED_IN_CONFIG.match(text, rest_end)
         if config and (looks_typed(config["value"]) or looks_random(config["value"])):
@@ -139,7 +144,7 @@ class UnassignedValues:
         return span
 
     def on_line(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The first word near the name of a password, on its line, that is certainly a password."""
+        """The span of the first word near the name of a password that is certainly a password, on the same line."""
         text = self.text
         start = max(0, at - _BEFORE_CHARS)
         start = text.rfind("\n", start, at) + 1 or start
@@ -156,7 +161,7 @@ class UnassignedValues:
         return None
 
     def in_sentence(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The password that follows a sign of prose, such as `is`, or that stands on the next line."""
+        """The span of the password that follows a sign of prose, such as `is`, or that is on the next line."""
         text = self.text
         if self._next_sign(rest_end) >= rest_end + _LINE_CHARS:
             return None
@@ -181,7 +186,7 @@ class UnassignedValues:
         return self._sign_at
 
     def _behind_sign(self, at: int, sign: re.Match[str]) -> tuple[int, int] | None:
-        """The password behind a sign of prose, such as `is`."""
+        """The span of the password after a sign of prose, such as `is`."""
         text = self.text
         is_polish = text[at] in "hH"  # where `to` means `is`
         before = max(0, sign.start() - 120)

@@ -12,7 +12,7 @@ QUOTED = {
     **{mark: re.compile(rf"(?:[^{mark}\r\n\\]|\\[\"'\\/]){{1,160}}") for mark in "\"'`"},
     "\\": re.compile(r"[^\"'`\r\n\\]{1,160}"),
 }
-"""The start of a value in quotes, by its quotation mark; `\\` stands for an escaped one."""
+"""For each quotation mark, the start of a value in such quotes. The key `\\` is for escaped quotes."""
 BARE = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]{1,160}""")
 """The start of a value without quotes."""
 DIGIT = re.compile("[0-9]")
@@ -29,7 +29,7 @@ _SEPARATORS = re.compile(r"[ _.-]")
 _NAMES = frozenset(
     _SEPARATORS.sub("", name) for name in (*patterns.SECRET_NAMES, "password", "passwort", "accesstoken")
 )
-"""Names of secrets as values: labels, such as `"password": "Passwort"`."""
+"""Names of secrets that occur as values. There they are labels, as in `"password": "Passwort"`."""
 TYPE_NAME = re.compile(r"[A-Z]\w{0,40}(?:Key|Password|Secret|Token|Credential)[A-Za-z]{0,20}")
 """The name of a type, such as `PKCS7PrivateKeyTypes`."""
 _CASE_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
@@ -38,14 +38,16 @@ _WORDS = re.compile(rf"{_WORD}(?:[._/:#~@-]+{_WORD})*")
 _LEET = re.compile(
     r"[A-Za-z][0134579]{1,2}[a-z]|[A-Za-z]{3}\d{1,4}[!@#%?*]+$|[A-Za-z0-9][!#^~%][A-Za-z0-9]|(?:[A-Z][a-z0-9]|[0-9][A-Z]).*[A-Z0-9][a-z].*[0-9][A-Z]"
 )
-"""A digit instead of a letter, digits and symbols at the end, a symbol inside, or letters and digits mixed."""
+"""Signs of a typed password: a digit in place of a letter, digits and symbols at the end, a symbol between letters or
+digits, or mixed letters and digits.
+"""
 _PASSWORD_LETTERS = re.compile(r"[\w!#$%^&*+~?@-]{6,32}")
 _NO_PASSWORD = re.compile(
     r"v\d|0x|aaaa|ghsa|gen-|chatcmpl|s3|ec2|i18n|l10n|k3s|web3|h5py|log4|neo4|x86|p12|pkcs|tls|http|md5|sha\d|w3c|d3|c3p0|[A-Za-z]+#\d+$|utf|oauth|"
     r"[a-z]{2,12}_[A-Za-z0-9]+$|#?[0-9a-f-]+$|\d{4}-\d\d-|(?-i:[A-Z0-9_*-]+$)|\w*(?:test|passw|secret|token|user|key|auth|Test|Passw)|\w{1,30}__|\w{0,30}%[0-9A-F]{2}|\d+[a-z]{1,3}\d*[a-z]?$",
     re.IGNORECASE,
 )
-"""Names and technical words with digits inside."""
+"""Names and technical words that contain digits and are no passwords."""
 _WORD_FIRST = re.compile(r"[A-Za-z]{3,}[-_.:/]|sha\d|md5", re.IGNORECASE)
 _PATH = re.compile(r"[A-Za-z]:[/\\]|~/|\.{1,2}/|/(?:[a-z._-]{2,40}|[A-Z][a-z]{2,20})(?:/|$)")
 _LETTER = re.compile("[A-Za-z]")
@@ -56,18 +58,18 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 @cache
 def run_of(letters: str) -> re.Pattern[str]:
-    """A pattern for any number of characters of a set."""
+    """A pattern for a run of characters of a set. The run may be empty."""
     return re.compile(f"[{letters}]*")
 
 
 def run_end(letters: re.Pattern[str], text: str, start: int) -> int:
-    """The end of the match of a pattern at `start`; `start` if there is none."""
+    """The end of the match of a pattern at `start`; `start` if it does not match."""
     found = letters.match(text, start)
     return found.end() if found else start
 
 
 def wrapped_end(text: str, end: int) -> int:
-    """The end of a value, read up to `end`, that may continue on later lines."""
+    """The end of a value that may continue on later lines. `end` is its end on the first line."""
     while (joint := LINE_JOINT.match(text, end)) is not None:
         last = run_end(run_of(BASE64 + r"_\-"), text, joint.end())
         if not looks_random(text[joint.end() : last]) or not VALUE_END.match(text, last):
@@ -77,7 +79,7 @@ def wrapped_end(text: str, end: int) -> int:
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text looks like a key and not like words, such as `home.title.v2`."""
+    """Whether a text looks like a key. A text of words, such as `home.title.v2`, does not."""
     return mixes_characters(text) and (len(text) > 60 or not is_words(text))
 
 
@@ -100,7 +102,9 @@ def mixes_characters(text: str) -> bool:
 
 
 def looks_typed(text: str) -> bool:
-    """Whether a text in prose looks like a password: letters with digits or symbols, but no name, path or address."""
+    """Whether a text in prose looks like a password: letters with digits or symbols, but not a name, a path or an
+    address.
+    """
     if not 6 <= len(text) <= 128 or not _LETTER.search(text):
         return False
     if " " in text or (not DIGIT.search(text) and not _SYMBOL.search(text[:-1])):
@@ -111,7 +115,10 @@ def looks_typed(text: str) -> bool:
 
 
 def looks_strong(text: str) -> bool:
-    """Whether a word in prose is a password also without a sign before it, such as `tr0ub4dor` or `Ab-12!`."""
+    """Whether a word in prose is certainly a password, even without a sign such as `is` before it.
+
+    Examples: `tr0ub4dor`, `Ab-12!`.
+    """
     if not looks_typed(text) or is_words(text):
         return False
     kinds = sum(kind.search(text) is not None for kind in (*_CASES[:2], DIGIT, _SYMBOL))
@@ -119,7 +126,7 @@ def looks_strong(text: str) -> bool:
 
 
 def looks_like_password(text: str) -> bool:
-    """Whether a word is a password wherever it stands near the name of one, such as `m4tl4b-pw` or `Winter2023!`."""
+    """Whether a word near the name of a password is certainly a password, such as `m4tl4b-pw` or `Winter2023!`."""
     return (
         _LEET.search(text) is not None
         and _PASSWORD_LETTERS.fullmatch(text) is not None
@@ -129,18 +136,18 @@ def looks_like_password(text: str) -> bool:
 
 
 def is_dense(text: str) -> bool:
-    """Whether a long text mixes small and capital letters and digits all over, as keys do and names do not."""
+    """Whether a long text changes often between small letters, capitals and digits, as keys do and names do not."""
     turns = len(_CASE_TURN.findall(text))
     return len(text) >= 20 and turns >= len(text) // 4 and not is_words(text)
 
 
 def is_key(text: str) -> bool:
-    """Whether a value is a random key also if its name says little, such as `key`."""
+    """Whether a value is certainly a random key, even if its name is only `key`."""
     return is_dense(text) and _WORD_FIRST.match(text) is None
 
 
 def is_scrambled(text: str) -> bool:
-    """Whether a long text is full of symbols and digits, as the generated salts of a configuration are."""
+    """Whether a long text has many symbols and digits, like a generated salt in a configuration."""
     return len(text) >= 32 and len(_SYMBOL.findall(text)) >= 4 and looks_strong(text.replace(" ", "")[:100])
 
 
@@ -160,7 +167,7 @@ def is_path(text: str) -> bool:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text stands for a value, such as `<your-token>` or `${TOKEN}`."""
+    """Whether a text is a placeholder for a value, such as `<your-token>` or `${TOKEN}`."""
     if patterns.PLACEHOLDER_VALUE.match(text):
         return True
     if len(text) > 60 or (len(text) > 12 and DIGIT.search(text)):
