@@ -25,8 +25,9 @@ _MAX_IDENTIFIERS = 150
 taken.
 """
 _MAX_FACTS, _FIRST_FACTS = 40, 5
-"""Maximum number of facts that count per kind, and how many of them are the first ones. The other facts are the newest
-ones.
+"""Maximum number of facts that count per kind, and the number of oldest facts among them.
+
+The others are the newest ones.
 """
 _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""

@@ -1,4 +1,7 @@
-"""Carries an earlier digest, of a model or of the client, into a new one: whole if it fits, else shortened."""
+"""Carries an earlier digest, written by a model or by the client, into a new digest.
+
+It is shortened if it does not fit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ _INDENT = "  "
 def carry_digest(text: str, room: int) -> list[str]:
     """The lines of an earlier digest, escaped, in at most `room` characters.
 
-    If it does not fit, code in fences is left out first; then every part under a heading loses lines at its end.
+    If the digest does not fit, code in fences is left out first. Then every part under a heading loses lines at its
+    end.
     """
     text = _without_analysis(body_of(text))
     lines = _escaped(text)
@@ -49,7 +53,7 @@ def carry_digest(text: str, room: int) -> list[str]:
 
 
 def _escaped(text: str) -> list[str]:
-    """The lines of a text. None of them begins like a heading or a line of a digest."""
+    """The lines of a text, escaped so that none of them looks like a heading or an entry of a digest."""
     lines = []
     for line in text.split("\n"):
         indent = _INDENT * (1 + min(2, (len(line) - len(line.lstrip())) // 2))
@@ -59,7 +63,10 @@ def _escaped(text: str) -> list[str]:
 
 
 def _without_analysis(text: str) -> str:
-    """A client's digest without the analysis that precedes its summary. The summary repeats what it found."""
+    """A client's digest without the analysis that precedes its summary.
+
+    The summary repeats the results of the analysis.
+    """
     at = text.find(_SUMMARY)
     return text[at + len(_SUMMARY) :] if 0 <= text.find(_ANALYSIS) < at else text
 
@@ -69,8 +76,10 @@ def _cost(lines: list[str]) -> int:
 
 
 def _shares(parts: list[list[str]], room: int) -> list[int]:
-    """How much of the room each part gets. Small parts get all they need; parts about the user's wishes and the open
-    work get more of the rest.
+    """The number of characters that each part gets.
+
+    Small parts get all that they need. Of the rest, parts about the user's wishes and the open work get more than
+    others.
     """
     shares = [0] * len(parts)
     weights = [_WEIGHT if part and _IMPORTANT.search(part[0]) else 1 for part in parts]

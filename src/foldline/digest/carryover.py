@@ -1,8 +1,8 @@
 """The carryover of a local digest: the identifiers most likely to be needed again, and lines that explain them.
 
-The most likely identifiers are shown in excerpts of lines; one excerpt may explain several identifiers. Of the other
-identifiers, as many as fit are named without a line. If the budget is large, whole lines of recently used files are
-shown, too, because an edit must quote a whole line.
+The most likely identifiers are shown in excerpts of lines; one excerpt may explain several identifiers. The other
+identifiers are listed by name, as many as fit. If the budget is large, whole lines of recently used files are shown
+too, because an edit must quote a whole line.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from foldline.digest.extract.identifiers import SourceLine, reuse_probability
 from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS, _NEIGHBOURS = 48, 3
-"""The length of an excerpt, and the number of words next to its identifier that it shows even if it becomes longer."""
+"""The length of an excerpt in characters, and the number of words next to its identifier that it shows at least."""
 _EXCERPT_SHARE = 0.28
 """The share of the budget for excerpts. The rest of the budget is for identifiers without a line."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
 """If the budget exceeds the first number (characters), this share of the excess is used for whole lines of files."""
 _SEPARATOR_CHARS, _LINE_CHARS, _LABEL_CHARS = 3, 10, 24
-"""Numbers of characters of a separator, of the dash and handle of a line, and of the file at its start."""
+"""Numbers of characters: of a separator, of the dash and the handle of a line, and of the file name at the start of a
+line.
+"""
 _NAME_BIAS, _LINE_BIAS = 12, 40
 """Characters added to the length of a name or a line before its value is divided by the length. Without this, the
 shortest names and lines would always be chosen.
@@ -33,9 +35,11 @@ shortest names and lines would always be chosen.
 _EXPLAINED = 900
 """Number of identifiers, the most likely first, for which excerpts are considered."""
 _GROUP_SIZE = 3
-"""If a file or command has at least this number of identifiers without a line, they are shown after its name."""
+"""If a file or command has at least this number of identifiers without a line, these identifiers are listed after the
+name of the file or command.
+"""
 _FEW_NAMES = 8
-"""If there are at most this many other names, files among them are shown with their folder."""
+"""If at most this number of other identifiers is listed, the files among them are shown with their folder."""
 _WORD, _NAME = re.compile(r"\S+"), re.compile(r"\w+")
 _BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 
@@ -49,7 +53,9 @@ class _Excerpt(NamedTuple):
 
     @property
     def group(self) -> tuple[str, int]:
-        """Excerpts with the same key share a line of the digest: those of the same file, command or message."""
+        """A key for the file, command or message of the excerpt. Excerpts with the same key share a
+        line of the digest.
+        """
         return (self.line.source, -1) if self.line.source else ("", self.line.message_index)
 
 
@@ -176,7 +182,10 @@ def words_around(line: str, name: str, max_chars: int = _EXCERPT_CHARS) -> str:
 
 
 def _format(excerpts: Iterable[_Excerpt], names: dict[str, SourceLine], label: Callable[[str], str]) -> list[str]:
-    """Excerpts and names as lines of a digest, one for each file, command or message, in the order of the record."""
+    """Excerpts and names as lines of a digest, in the order of the record.
+
+    There is one line for each file, command or message.
+    """
     groups: dict[tuple[str, int], tuple[list[str], list[str], list[int]]] = {}
     for excerpt in sorted(excerpts, key=lambda each: each.line.message_index):
         texts, _, indexes = groups.setdefault(excerpt.group, ([], [], []))

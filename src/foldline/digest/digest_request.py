@@ -45,8 +45,9 @@ class DigestRequest:
     with_thinking: bool = False
     """Whether the digester sees the reasoning in the transcript."""
     cached_prefix: tuple[Message, ...] = ()
-    """The session's own view if the provider has it in its cache, so that a request that begins with it is cheaper;
-    else empty.
+    """If the provider has the session's own view in its cache, that view; else empty.
+
+    A request that begins with the cached view is cheaper.
     """
     min_tokens: int | None = None
     """The smallest allowed size of a model's digest in tokens. None means a small share of the folded tokens."""
@@ -57,6 +58,6 @@ class DigestRequest:
 
 
 class FoldRefused(NamedTuple):
-    """The result if no fold is made, with the cause."""
+    """The result if no fold is made. It names the cause."""
 
     cause: str

@@ -111,7 +111,7 @@ def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> Dige
 
 
 def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], float]) -> _Steps:
-    """Yields the calls of a flow, each limited to the time left, and the pauses between two attempts."""
+    """Yields the calls of a digest, each limited to the time that is left, and the pauses between two attempts."""
     end = clock() + limits.seconds
     timeout = f"no digest within {limits.seconds:g} seconds"
     try:

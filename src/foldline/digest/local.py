@@ -50,25 +50,39 @@ SHARES = {
 }
 """The largest share of the budget for each section; the rest is for the carryover."""
 _SMALL_SHARES, _LARGE_CHARS = {"Turns": 0.2, "Calls": 0.27, "Files changed": 0.04, "Rationale": 0.0}, 7_000
-"""The shares in the smallest digest that differ; they grow to those of `SHARES` at this length."""
+"""Shares in a digest with very little room. They approach those of `SHARES` as the room grows to
+this many characters.
+"""
 ADDED_SECTIONS = re.compile(rf"^# (?:{USER_WORDS}|Status|Files changed)$", re.MULTILINE)
 """The headings of the sections that are added to a model's digest."""
 _CERTAIN_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
-"""The shares of the room below a model's digest; that of the user's words is a share of what the others leave."""
+"""The shares of the room after a model's digest.
+
+The share of the user's words is that of the room that the other two sections leave.
+"""
 _MAX_TURNS_SHARE, _TOLD_CHARS = 0.97, 300
-"""If the first and the newest prompts are long, the turns may have this share, with so many characters of the agent."""
+"""If the first and the newest prompts are long, the turns may use up to this share of the room.
+
+They then get the length of these prompts, plus this number of characters for the agent's words.
+"""
 _MIN_EARLIER_SHARE, _PROMPTS_SHARE = 0.1, 0.8
-"""If these prompts and an earlier digest have more than the second share, the digest is cut down to the first."""
+"""The earlier digest gets at least the first share of the room.
+
+If more than that would push out the first and the newest prompts, the prompts and the earlier digest together get the
+second share.
+"""
 _LABEL_CHARS, _HEADING_CHARS, _MIN_CHARS = 60, 14, 60
-"""Maximum length of the file or command at the start of a line of the carryover; the length of a heading; the smallest
-carryover.
+"""Numbers of characters: the maximum for the file or command at the start of a line, the length of a heading, and the
+least room for a carryover.
 """
 _MIN_TOKENS = 160
-"""If the budget in tokens is smaller, the digest has no sections, only its first lines."""
+"""If the budget has fewer tokens than this, the digest has no sections, only its first lines."""
 _FIT_ATTEMPTS, _SAFE = 3, 1.2
-"""Maximum number of times that the carryover is written, and by how much more than the excess it is made smaller."""
+"""If the digest is too long, the carryover is written again with less room: the maximum number of attempts, and the
+factor by which the excess is multiplied.
+"""
 _MAX_SHARE = 0.75
-"""The largest size of a digest, as a share of the tokens that leave the view."""
+"""Maximum size of a digest, as a share of the tokens that leave the view."""
 _DROPPED = (
     _NAMES,
     "Carryover",
@@ -81,7 +95,7 @@ _DROPPED = (
     USER_WORDS,
     "Earlier digest",
 )
-"""The sections from which lines are dropped if the text is too long, in this order."""
+"""The order in which sections lose lines if the text is too long."""
 _MAX_SKIPPED = 8
 """A section counts as full when more than this number of lines did not fit."""
 
@@ -89,7 +103,10 @@ CountTokens = Callable[[str], int]
 
 
 def local_limit(max_tokens: int, covered_tokens: int) -> int:
-    """The largest size of a local digest in tokens, so that a fold of few messages makes the view smaller too."""
+    """Maximum size of a local digest in tokens: `max_tokens`, or less if few tokens leave the view.
+
+    So a fold of few messages also makes the view smaller.
+    """
     smaller = int(_MAX_SHARE * covered_tokens)
     return min(max_tokens, smaller) if smaller >= _MIN_TOKENS else max_tokens
 
@@ -162,10 +179,10 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
     kept_indexes: Collection[int] = (),
     cut: int | None = None,
 ) -> str:
-    """The digest of the messages before `cut` (by default all that the facts cover), within `max_tokens`.
+    """The digest of the messages before `cut`, in at most `max_tokens` tokens.
 
-    Messages in `kept_indexes` stay in the view verbatim, so their facts are left out. `prior_digest` covers the
-    messages that precede the facts.
+    By default, it covers all messages that the facts cover. Messages in `kept_indexes` stay in the view verbatim, so
+    their facts are left out. `prior_digest` covers the messages that precede the facts.
     """
     kept = frozenset(kept_indexes)
     first_index, end = facts.first, facts.end if cut is None else cut
@@ -192,10 +209,11 @@ def with_certain_facts(  # noqa: PLR0913 (keyword arguments)
     kept_indexes: Collection[int] = (),
     plain_list: bool = False,
 ) -> tuple[str, Loss]:
-    """A model's digest with what the record knows for certain added below it, within `max_tokens`; and its loss report.
+    """Add certain facts to a model's digest. Returns the new text, of at most `max_tokens` tokens, and its loss report.
 
-    The user's words, the state of the work and the changed files are not left to the model. If the text then shows less
-    than the share `min_coverage` of all facts, identifiers are added. For a plain list, only open work is added.
+    The user's words, the state of the work and the changed files come from the record, so they are certain. If the text
+    then shows less than the share `min_coverage` of all facts, identifiers are added. If `plain_list` is true (see
+    `DigestRequest`), only open work is added.
     """
     digest = _LocalDigest(facts, max_tokens, count_tokens, frozenset(kept_indexes))
     before = audit(text, facts, kept_indexes=kept_indexes)
@@ -210,7 +228,7 @@ class _LocalDigest:
         self.status = Status(facts, kept)
 
     def write(self, head: str, prior_digest: str) -> str:
-        """The whole text: what must not be lost first, then as many lines and names as fit."""
+        """The whole text. The most important sections get their room first; the carryover gets the rest."""
         room = int((self.max_tokens - self.count_tokens(head)) * self._chars_per_token(head))
         sections = self._sections(room, prior_digest)
         text = _render(head, sections)
@@ -226,7 +244,7 @@ class _LocalDigest:
         return self._truncated(head, sections)
 
     def add_to(self, text: str, *, min_coverage: float, plain_list: bool) -> str:
-        """A model's text with the sections below it that the record knows for certain."""
+        """A model's text, followed by sections that are written from the record."""
         status, used = self.status, self.count_tokens(text)
         room = int((self.max_tokens - used) * len(text) / max(1, used)) - 3 * _HEADING_CHARS
         waiting = [line for line, name in status.open_lines() if name not in text]
@@ -252,7 +270,7 @@ class _LocalDigest:
         return len(sample) / max(1, self.count_tokens(sample))
 
     def _sections(self, room: int, prior_digest: str) -> dict[str, list[str]]:
-        """The lines of each section but the carryover, within this number of characters."""
+        """The lines of each section except the carryover, in at most `room` characters."""
         status, grown = self.status, min(1.0, room / _LARGE_CHARS)
         shares = {name: grown * share + (1 - grown) * _SMALL_SHARES.get(name, share) for name, share in SHARES.items()}
         sections: dict[str, list[str]] = {}
@@ -277,7 +295,7 @@ class _LocalDigest:
         return sections
 
     def _label(self, source: str) -> str:
-        """The file or command with which a line begins. A long path is cut at its start, a long command at its end."""
+        """The start of a line: its file or command. A long path is cut at its start, a long command at its end."""
         shown = self.status.short_path(source)
         if len(shown) > _LABEL_CHARS:
             start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
@@ -287,7 +305,7 @@ class _LocalDigest:
     def _truncated(self, head: str, sections: dict[str, list[str]]) -> str:
         """The text without secrets and escape sequences.
 
-        If the text does not fit the budget, lines at its end are dropped.
+        If the text does not fit the budget, lines are dropped from its sections, in the order of `_DROPPED`.
         """
         text = _render(head, sections)
         while (used := self.count_tokens(text)) > self.max_tokens and any(sections.values()):
@@ -299,7 +317,7 @@ class _LocalDigest:
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:
-    """The lines that fit, in order. The search stops when more than `_MAX_SKIPPED` lines did not fit."""
+    """The lines that fit into `room` characters, in order. Stops when more than `_MAX_SKIPPED` lines did not fit."""
     taken, skipped = [], 0
     for line in lines:
         if len(line) < room:

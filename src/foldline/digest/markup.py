@@ -112,7 +112,7 @@ _EMPTY = {"", "none", "none."}
 
 
 def entry(text: str, indexes: Iterable[int], *, max_chars: int = _ENTRY_CHARS) -> str:
-    """A text of the transcript as one entry with the handles of its messages. A long text is cut between two words."""
+    """A text of the transcript as one entry, with the handles of its messages. A long text is cut between two words."""
     shown = quote(" / ".join(filter(None, map(str.strip, text[: 2 * max_chars].split("\n")))))
     if len(shown) > max_chars:
         shown = shown[:max_chars].rsplit(" ", 1)[0] + " …"
@@ -134,7 +134,7 @@ def turn_entry(speaker: str, text: str, index: int) -> str:
 
 
 def is_local_digest(text: str) -> bool:
-    """Whether a text is a local digest, which tells the conversation turn by turn."""
+    """Whether a text is a local digest. Only a local digest has a section with the turns of the conversation."""
     return f"\n{TURNS}\n" in text
 
 
@@ -267,10 +267,10 @@ def has_instruction(line: str) -> bool:
 
 
 def remove_instructions(text: str, *, allowed: str = "", has_turns: bool = False) -> tuple[str, int]:
-    """Replace the lines that give the reader an instruction.
+    """Replace the lines that give the reader an instruction. Returns the new text and the number of replaced lines.
 
-    Returns the new text and the number of replaced lines. Instructions that occur in `allowed` are kept. `has_turns`
-    says that foldline wrote the speaker at the start of a line, so that it is not an imitation.
+    Instructions that occur in `allowed` are kept. `has_turns` says that foldline wrote the speakers at the start of
+    lines, so a speaker is not taken for an imitation.
     """
     if not _INSTRUCTION.search(text):
         return text, 0

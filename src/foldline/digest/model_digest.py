@@ -42,7 +42,7 @@ _MIN_SHARE, _MIN_TOKENS = 0.01, 24
 smaller.
 """
 _NARRATIVE_SHARE = 0.6
-"""The share of a digest that the model may write. The rest is for what the record knows for certain."""
+"""The share of a digest that the model may write. The rest is for facts that are taken from the record."""
 _ADDED = (
     "The user's words, the changed files, the outcomes of commands and the open calls are added below your digest as "
     "they are recorded. Do not list them: say what was done and why, where things stand, and what comes next."
@@ -189,7 +189,7 @@ class _ModelDigest:
         return text
 
     def finish(self, body: str) -> Digest:
-        """The finished digest, with what the record knows for certain. Raises `DigestRejected` if the size is wrong."""
+        """The finished digest, with facts from the record added. Raises `DigestRejected` if the size is wrong."""
         request, count_tokens = self.request, self.request.count_tokens
         facts = request.facts or extract_facts(request.messages, request.first_index)
         reference = "" if request.plain_list else f"{REFERENCE}\n"

@@ -1,8 +1,8 @@
-"""Tells the conversation turn by turn: prompts, refusals and answers, the agent's words, changed files and runs.
+"""Writes the turns of a conversation: prompts, refusals and answers, the agent's words, changed files and runs.
 
-The user's words come first: the first prompt and the newest ones are told verbatim, the others while they fit. The
-agent's closing words of each turn are next. Of the newest turns, more is told. All lengths grow and shrink with one
-scale, which is chosen so that the text fits.
+The user's words have priority: the first prompt and the newest ones are quoted verbatim, the others as far as they fit.
+The agent's last words in each turn come next. The newest turns get more room. One scale factor determines all lengths;
+it is chosen so that the text fits.
 """
 
 from __future__ import annotations
@@ -14,32 +14,36 @@ from foldline.digest.extract.turns import Run, TurnRecord, Words, shorten, witho
 from foldline.digest.markup import SPEAKERS, handles_of, quote, quote_lines, turn_entry
 
 _NEWEST = 3
-"""Number of turns, from the newest on, that are told at length."""
+"""Number of newest turns that get more room."""
 _PROMPT_CHARS, _INPUT_CHARS, _COMMAND_TEXT_CHARS = 900, 700, 300
 _CLOSING_CHARS, _MIN_CLOSING_CHARS = (1_900, 1_200, 1_000, 800, 650, 550, 500, 450, 400), 200
-"""How many characters are told of the agent's closing words, from the newest turn on; the last number is for all older
-turns. Of the newest turn, at least some are told.
+"""Number of characters for the agent's last words in a turn, from the newest turn to older ones.
+
+The last number is for all older turns. `_MIN_CLOSING_CHARS` is the minimum for the newest turn.
 """
 _BETWEEN_CHARS, _BETWEEN_COUNT = 240, {0: 10, 1: 4}
 _RUN_CHARS, _RUN_LINE_CHARS = 150, 110
 _RUN_COUNT, _LARGE = {0: 5, 1: 3, 2: 2}, 0.6
-"""Number of runs that are told of the newest turns; of older ones, one is told if the scale is large."""
+"""Number of runs that are shown for each of the newest turns.
+
+An older turn shows one run if the scale exceeds `_LARGE`.
+"""
 _MIN_WORDS_CHARS = 110
 """Words of the agent are left out if fewer characters of them fit."""
 _MIN_PROMPT_CHARS, _FILE_COUNT = 60, 10
 _ENTRY_CHARS = 20
-"""About the number of characters of an entry's speaker and handle."""
+"""The approximate number of characters of an entry's speaker and handle."""
 _SCALES, _STEPS = (0.02, 6.0), 10
 _USER = f"{SPEAKERS['user']}:"
 
 
 class _EscapedTurn(NamedTuple):
-    """A turn without the messages that the view shows, escaped."""
+    """A turn with escaped texts, without the messages that stay in the view."""
 
     prompt: Words
     inputs: list[Words]
     replies: list[tuple[Words, str]]
-    """The agent's words, and the same without the code in them."""
+    """For each text of the agent: the text, and the text without its code."""
     runs: list[Run]
     changed: str
 
@@ -47,9 +51,10 @@ class _EscapedTurn(NamedTuple):
 def tell_turns(
     turns: Sequence[TurnRecord], room: int, kept_indexes: Collection[int], *, only_user: bool = False
 ) -> list[str]:
-    """The entries of all turns, or only the user's words in them, oldest first, in at most `room` characters.
+    """The entries of all turns, oldest first, in at most `room` characters.
 
-    Messages in `kept_indexes` are left out, because the view shows them.
+    `only_user` leaves out everything except the user's words. Messages in `kept_indexes` are left out, because the view
+    shows them.
     """
     if only_user:
         turns = [turn._replace(replies=(), runs=(), files=()) for turn in turns]
@@ -71,13 +76,13 @@ def tell_turns(
 
 
 def important_chars(turns: Sequence[TurnRecord]) -> int:
-    """The length of the prompts that must be told verbatim: the first and the newest ones."""
+    """The length of the prompts that must be quoted verbatim: the first one and the newest ones."""
     prompts = [turns[place].prompt for place in _important([turn.prompt for turn in turns])]
     return sum([len(prompt) + prompt.count("\n") * 2 + _ENTRY_CHARS for prompt in prompts])
 
 
 def _important(prompts: list[str]) -> list[int]:
-    """The places of the prompts that must be told verbatim, the shortest first."""
+    """The turns whose prompts must be quoted verbatim, as indexes, the shortest prompt first."""
     places = [place for place, prompt in enumerate(prompts) if prompt]
     return sorted({*places[:1], *places[-_NEWEST:]}, key=lambda place: len(prompts[place]))
 
@@ -102,7 +107,10 @@ def _cost(lines: list[str]) -> int:
 
 
 def _fitting(lines: list[str], room: int) -> list[str]:
-    """The entries that fit. The oldest ones are left out first: those of the agent, then the user's but the first."""
+    """The entries that fit. The agent's oldest entries are left out first, then the user's oldest ones.
+
+    The first entry is never left out alone: if it does not fit, the result is empty.
+    """
     excess, dropped = _cost(lines) - room, set[int]()
     for is_user in (False, True):
         for place, line in enumerate(lines):
@@ -118,7 +126,10 @@ class _TurnWriter:
         self.verbatim = self._verbatim_chars(_important([turn.prompt.text for turn in turns]), room)
 
     def _verbatim_chars(self, important: list[int], room: int) -> dict[int, int]:
-        """For each important turn, how many characters of its prompt may be told; the shortest prompts come first."""
+        """For each important turn, the number of characters of its prompt that are quoted.
+
+        Short prompts get all that they need.
+        """
         chars = {}
         room -= _ENTRY_CHARS * len(important)
         for done, place in enumerate(important):

@@ -74,7 +74,7 @@ class DigestPrompt:
     def write(
         self, transcript: str, *, prior_digest: str = "", max_words: int = 0, instructions: str = "", added: str = ""
     ) -> str:
-        """The user turn. If an inserted text contains something like `{messages}`, this is not replaced.
+        """The user turn. Fields such as `{messages}` in an inserted text are not replaced.
 
         `added` says what is added to the digest without the model.
         """

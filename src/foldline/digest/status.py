@@ -17,11 +17,14 @@ _MAX_FAILURES, _MAX_PASSED, _MAX_PRODUCTS, _MAX_DONE = 6, 4, 10, 8
 _COMMAND_CHARS, _FILE_CHARS = 110, 260
 _MAX_NAMED_FILES = 8
 _MAX_ROOT_CHARS = 1_000
-"""Longest folder that can be the root: text that is no path may have a slash at every character."""
+"""Maximum length of a common root in characters.
+
+A text that is not a path may have so many slashes that a longer search would take too much time.
+"""
 
 
 class Status:
-    """The state of the work that leaves the view."""
+    """The state of the work in the folded messages."""
 
     def __init__(self, facts: Facts, kept_indexes: Collection[int]) -> None:
         self._facts, self._kept = facts, kept_indexes
@@ -43,7 +46,9 @@ class Status:
             yield entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS), fact.note
 
     def outcome_lines(self) -> Iterator[str]:
-        """What failed, what was produced, what passed, and which files were changed since."""
+        """Lines that say what failed, what was produced, what passed, and what was changed after the last commit or
+        check.
+        """
         failures = [*self.newest("failed"), *self.newest("interrupted"), *self.newest("error")]
         for fact in sorted(failures, key=lambda fact: -fact.indexes[-1])[:_MAX_FAILURES]:
             named = fact.text if fact.kind == "error" else f"{self._short(fact)}: {fact.note}".removesuffix(": ")
@@ -59,7 +64,10 @@ class Status:
         yield from self._changed_since(changed, "test, build or lint", self._facts.last_check)
 
     def _changed_since(self, changed: list[Fact], what: str, index: int) -> Iterator[str]:
-        """The files that were changed after the newest commit or check, or all if there was none."""
+        """An entry with the files that were changed after the newest commit or check, which has the index `index`.
+
+        `what` names the commit or check in the entry. If `index` is negative, the entry says that none was seen.
+        """
         later = [fact for fact in changed if fact.indexes[-1] > index]
         places = [fact.indexes[-1] for fact in later]
         names = [fact.text.rpartition("/")[2] for fact in later[:_MAX_NAMED_FILES]]
@@ -71,7 +79,7 @@ class Status:
             yield entry(f"Changed after the last {what} that was seen: {named}", (min(places), max(places)))
 
     def plan_lines(self) -> Iterator[str]:
-        """The tasks that are not finished, then those that are."""
+        """The unfinished tasks, followed by the finished ones."""
         tasks = self._by_kind.get("open", [])
         for fact in (*(t for t in tasks if t.note == "in_progress"), *(t for t in tasks if t.note != "in_progress")):
             yield entry(f"{fact.note or 'open'}: {fact.text}", fact.indexes)
@@ -81,7 +89,7 @@ class Status:
             yield entry(f"done: {names}", [index for fact in done for index in fact.indexes[-1:]], max_chars=400)
 
     def reason_lines(self, shown: str) -> Iterator[str]:
-        """Decisions and their reasons that do not stand in the text `shown`."""
+        """Decisions and their reasons that are not in the text `shown`."""
         for fact in self.newest("decision"):
             if fact.text[:60] not in shown:
                 yield entry(fact.text, fact.indexes)
@@ -95,7 +103,7 @@ class Status:
             yield entry(text, fact.indexes[-1:], max_chars=_FILE_CHARS)
 
     def call_lines(self) -> Iterator[str]:
-        """The newest call at each place, those most likely to be needed again first."""
+        """The newest call at each place. The calls that are most likely to be needed again come first."""
         end = self._facts.end
         for call in sorted(self._facts.calls.values(), key=lambda call: (-call.weight(end), call.text)):
             if call.message_index not in self._kept:
@@ -108,9 +116,9 @@ class Status:
 
 
 def _working_folder(paths: Collection[str], facts: Facts) -> str:
-    """The folder that the commands of the session are run in, as far as paths and commands show it; "" if unknown.
+    """The folder in which the commands of the session run, as far as paths and commands show it; "" if unknown.
 
-    It is the part of the common root of the paths that the commands leave out.
+    If the commands name files relative to a part of the common root, the folder is the rest of the root.
     """
     root = common_root(paths)
     commands = "\n".join([fact.text for fact in facts.facts.values() if fact.kind in {"command", "passed", "failed"}])
@@ -124,8 +132,7 @@ def _working_folder(paths: Collection[str], facts: Facts) -> str:
 
 
 def common_root(paths: Collection[str]) -> str:
-    """The folder that saves the most characters if it is removed from the paths that begin with it; "" if that saves
-    nothing.
+    """The folder that saves the most characters if it is removed from the start of all paths; "" if no folder does.
 
     >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
     '/w/cli/'

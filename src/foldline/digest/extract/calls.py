@@ -1,7 +1,7 @@
-"""Calls as they were made, and work that is still open: calls without a result, background work without a report.
+"""Collects tool calls for the digest, and finds open work: calls without a result, background work without a report.
 
-Of the calls that read, searched or ran something, the newest one is kept for each place (a file, a folder, a command).
-They show how the tools are called, with full paths, and where the agent looked last.
+For each place (a file, a folder, a command), the newest call that read, searched or ran something is kept. These calls
+show how the tools are called, with full paths, and where the agent looked last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from foldline.tool_calls import InterpretedCall
 
 _MAX_PLACES, _CALL_CHARS = 80, 260
 _LONG_CHARS = 400
-"""A longer argument is content, which is not shown."""
+"""An argument with more characters than this is content. A call with such an argument is not kept."""
 
 
 class MadeCall(NamedTuple):
@@ -28,10 +28,12 @@ class MadeCall(NamedTuple):
     times: int = 1
     """Number of calls at this place."""
     is_folder: bool = False
-    """Whether the place is a folder. Its full path stands nowhere else in a digest."""
+    """Whether the place is a folder. Other sections of a digest do not show the full path of a folder."""
 
     def weight(self, end: int) -> float:
-        """How likely the place is needed again from message `end` on; higher is likelier."""
+        """A score for the probability that the place is needed again from message `end` on. Higher
+        means more likely.
+        """
         return (0.8 if self.is_folder else 0.0) + log(1 + self.times) - 0.45 * log(max(1, end - self.message_index))
 
 
@@ -91,7 +93,7 @@ def call_words(call: ToolCall, clean: Callable[[str], str]) -> str:
 
 
 def reports_end(text: str) -> bool:
-    """True for a text that says that something has ended, and not that it still runs."""
+    """Whether a text says that something has ended. False if it says that the work still runs."""
     return _ENDED.search(text) is not None and _GOES_ON.search(text) is None
 
 

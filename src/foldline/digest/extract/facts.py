@@ -48,9 +48,9 @@ from foldline.wire.repair.context import native_summary
 _MAX_PER_KIND = 120
 """Maximum number of facts kept per kind; beyond it the oldest are dropped."""
 _CLEANED_TEXTS = 1024
-"""The number of texts to remember without their secrets, so that a text that is read again is not searched again."""
+"""Number of texts whose redacted form is cached, so that the same text is not searched for secrets again."""
 _MAX_INDEXES, _MAX_CHANGES = 4, 8
-"""Maximum numbers of messages that a fact names (the first and the newest ones) and of its changes."""
+"""For each fact, the maximum number of messages that it names (the first and the newest ones), and of its changes."""
 
 
 class Fact(NamedTuple):
@@ -101,7 +101,7 @@ class Facts:
     calls: Mapping[str, MadeCall] = field(default_factory=dict)
     """The newest calls that read, searched or ran something, by place."""
     earlier_digest: Words | None = None
-    """The newest digest among the messages that foldline did not write without a model: a model's, or the client's."""
+    """The newest digest in the messages that was written by a model or by the client."""
     last_commit: int = -1
     """Index of the newest call that may have made a commit; -1 if there is none."""
     last_check: int = -1
@@ -109,7 +109,7 @@ class Facts:
 
     @property
     def user_words(self) -> list[Words]:
-        """What the user said: prompts, refusals and answers."""
+        """The user's words: prompts, refusals and answers."""
         return [
             words
             for turn in self.turns
@@ -119,7 +119,7 @@ class Facts:
 
     @property
     def user_text(self) -> str:
-        """The text of what the user said."""
+        """The user's words as one text."""
         return "\n".join([words.text for words in self.user_words])
 
     def open_work(self, kept_indexes: Collection[int] = ()) -> list[Fact]:
@@ -344,7 +344,10 @@ class _FactExtractor:
         self._put(key, Fact(kind, call.path, _merge(old.indexes, indexes), note, old.times + 1, changes))
 
     def _put_run(self, indexes: tuple[int, ...], command: str, outcome: CallOutcome, text: str) -> None:
-        """Store a command that was run. A later run of the same command replaces it, whatever filters its output."""
+        """Store a command that was run. It replaces an earlier run of the same command.
+
+        Commands that differ only in a filter of their output, such as `| tail`, count as the same.
+        """
         bare = strip_command(command)
         key = f"command {bare}"
         old = self.found.get(key, Fact("command", command, (), times=0))
@@ -421,7 +424,9 @@ _PRODUCTS = (
         "Printed by a command:",
     ),
 )
-"""What a command may produce: words in the command and in the result, the line that names the product, and a verb."""
+"""What a command may produce: a word in the command, a word in the result, a pattern for the product's name, and a
+verb.
+"""
 _MAX_PRODUCTS, _REFUSED_CHARS = 3, 80
 _MIN_SENTENCE_CHARS, _MAX_SENTENCE_CHARS = 12, 320
 _REASON_SPACES = 5

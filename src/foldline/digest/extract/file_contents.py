@@ -15,7 +15,7 @@ from foldline.digest.extract.identifiers import IdentifiedLine
 from foldline.digest.markup import has_instruction
 
 _MIN_CHARS, _MAX_CHARS = 20, 160
-"""Lengths of the lines that are stored: shorter lines occur everywhere, longer ones need too much room."""
+"""The least and the largest length of a stored line. Shorter lines occur everywhere; longer ones need too much room."""
 _MAX_LINES = 6_000
 """Maximum number of lines stored; beyond it, the least recently used files are dropped."""
 _LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
@@ -95,7 +95,10 @@ class FilesInWork:
 
 
 def change_of(added: Iterable[IdentifiedLine], replaced: Iterable[str]) -> list[str]:
-    """What an edit changed: the names that it defines, or else the first line with an identifier that it writes."""
+    """What an edit changed: the names that it defines.
+
+    If there are none, the first written line that has an identifier.
+    """
     before = "\n".join(replaced)
     names, first = dict[str, None](), ""
     for line, identifiers in added:

@@ -1,7 +1,8 @@
-"""The conversation turn by turn: what the user said, what the agent answered, which files it changed, what it ran.
+"""The conversation turn by turn: the user's words, the agent's answers, the changed files and the commands that were
+run.
 
-The agent's closing words of a turn are a summary that is already written, and the user's words are few. So both are
-kept, with the user's refusals and answers. Of the newest turns, the words in between are kept, too.
+The agent's last words in a turn usually summarise the turn, and the user's words are few. So both are kept, and also
+the user's refusals and answers. In the newest turns, all other words of the agent are kept, too.
 """
 
 from __future__ import annotations
@@ -12,22 +13,30 @@ from typing import NamedTuple
 _PROMPT_CHARS = 12_000
 _REPLY_CHARS = 4_000
 _MAX_REPLIES, _MAX_RUNS, _MAX_INPUTS, _MAX_FILES = 14, 8, 24, 60
-"""Numbers of entries kept of a turn; the oldest are dropped."""
+"""Maximum numbers of entries that are kept for each turn. The oldest entries are dropped."""
 _LIVE_TURNS = 3
-"""Of the turns before these newest ones, only the closing words and the last run are kept."""
+"""Number of newest turns that are kept in full.
+
+Of each older turn, only the agent's last words and the last run are kept.
+"""
 _COMMAND_CHARS = 200
-"""A longer prompt right after a command to the agent program is the text that the command stands for."""
+"""Some prompts are commands to the agent program.
+
+If the next message is longer than this number of characters, it is the text that the program inserted for the command.
+"""
 MAX_TURNS = 300
 """Maximum number of turns; beyond it, the oldest ones are dropped, except the first."""
 
 
 class Words(NamedTuple):
-    """Something that was said."""
+    """Something that the user or the agent said."""
 
     message_index: int
     text: str
     kind: str = ""
-    """`refusal` or `answer` of the user, `command` (the text that a command stands for), or "" for other words."""
+    """`refusal` or `answer` of the user, `command` (text that the agent program inserted for a command), or "" for
+    other words.
+    """
 
 
 class Run(NamedTuple):
@@ -42,7 +51,7 @@ class Run(NamedTuple):
 
 
 class TurnRecord(NamedTuple):
-    """A prompt and what followed until the next one."""
+    """A prompt, and what followed until the next prompt."""
 
     message_index: int
     """Index of the first message."""
@@ -50,12 +59,15 @@ class TurnRecord(NamedTuple):
     inputs: tuple[Words, ...] = ()
     """The user's refusals and answers."""
     replies: tuple[Words, ...] = ()
-    """The agent's words. The last ones are its closing words."""
+    """The agent's words. The last entry is the end of the turn, which usually summarises it."""
     files: tuple[tuple[str, int, int], ...] = ()
     """The files that were changed: path, number of changes, index of the newest change."""
     runs: tuple[Run, ...] = ()
     is_command: bool = False
-    """Whether the prompt is a command to the agent program, whose text follows."""
+    """Whether the prompt is a command to the agent program.
+
+    The program inserts the text of the command as the next message.
+    """
 
 
 class TurnLog:
@@ -65,8 +77,10 @@ class TurnLog:
         self.turns = list(prior)
 
     def start(self, index: int, prompt: str, *, is_command: bool = False) -> None:
-        """Begin a turn. A second text of the same message is added to its prompt; the text of a command to the agent
-        program is added to the turn of the command.
+        """Begin a turn.
+
+        A second text of the same message is added to the prompt. The text that the agent program inserts for a command
+        is added to the turn of the command.
         """
         last = self.turns[-1] if self.turns else TurnRecord(-1)
         if last.is_command and index == last.message_index + 1 and len(prompt) > _COMMAND_CHARS:
@@ -94,7 +108,7 @@ class TurnLog:
         self.turns[-1] = turn._replace(replies=replies[-_MAX_REPLIES:])
 
     def add_change(self, index: int, path: str) -> None:
-        """Add a change of a file."""
+        """Record that a file was changed."""
         turn = self._current(index)
         times = next((count for known, count, _ in turn.files if known == path), 0)
         others = tuple([file for file in turn.files if file[0] != path])
@@ -112,7 +126,7 @@ class TurnLog:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """The text; from a long text, the middle is left out."""
+    """The text, without its middle if it has more than `max_chars` characters."""
     text = text.strip()
     if len(text) <= max_chars:
         return text
@@ -123,6 +137,6 @@ def shorten(text: str, max_chars: int) -> str:
 
 
 def without_code(text: str) -> str:
-    """A text without the code in its fences."""
+    """A text without its code blocks."""
     pieces = text.split("```")
     return "".join(pieces[::2]) if len(pieces) % 2 else text
