@@ -1,4 +1,4 @@
-"""Tells from the path of a request which API of which provider it calls."""
+"""Finds out from the path of a request which provider's API it calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CALLS = {
 _PATHS = {prefix + path: call for prefix in _PREFIXES for path, call in _CALLS.items()}
 _ACTIONS = {"generateContent": "create", "streamGenerateContent": "create", "countTokens": "count"}
 VENDORS = {"anthropic": "anthropic", "openai": "openai", "openai-responses": "openai", "gemini": "gemini"}
-"""The vendor whose upstream receives the calls of a format."""
+"""For each wire format, the vendor whose upstream receives the calls."""
 
 
 class ApiCall(NamedTuple):
@@ -38,7 +38,7 @@ class ApiCall(NamedTuple):
 
 
 def api_call(path: str) -> ApiCall | None:
-    """The API that a path names; None for a path that is only passed on.
+    """The API that a path belongs to; None for other paths, whose requests are only passed on.
 
     >>> api_call("/v1/messages"), api_call("/v1beta/models/gemini-3-pro:streamGenerateContent").model
     (ApiCall(format='anthropic', kind='create', model=''), 'gemini-3-pro')

@@ -12,7 +12,7 @@ from foldline.proxy.own_api import Handler
 from foldline.proxy.upstream_client import UpstreamClient
 
 OWN_PATH = "/foldline/"
-"""Paths that begin so are never passed on."""
+"""The start of foldline's own paths. Requests to these paths are never passed on."""
 MAX_HEADER_BYTES = 64 * 1024
 _UPGRADE = ErrorAnswer(426, "foldline: WebSocket is not supported; use HTTP")
 
@@ -41,7 +41,7 @@ class Application:
 
     @property
     def exchanges(self) -> Exchanges:
-        """The part that passes requests on. The upstream client is opened with the first request."""
+        """The object that passes requests on. The upstream client is opened at the first request."""
         if self._exchanges is None:
             settings = self.settings
             client = UpstreamClient(settings.limits)

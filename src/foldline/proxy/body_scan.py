@@ -28,12 +28,12 @@ class BodyScan(NamedTuple):
     list_start: int
     """Index of the list's opening bracket."""
     list_end: int
-    """Index after its closing bracket."""
+    """Index after the list's closing bracket."""
     starts: list[int]
     ends: list[int]
-    """Where each message starts and ends."""
+    """The indexes after the last character of each message. `starts` has those of the first characters."""
     values: dict[int, Any]
-    """The decoded messages from `shared` on, by their index."""
+    """The decoded messages from `shared` on. The key is the index of the message."""
     shared: int
     """Number of leading messages whose text is the same as in the previous body."""
     fields: Mapping[str, Slice]
@@ -71,7 +71,7 @@ def scan_body(text: str, list_key: str, previous: BodyScan | None = None) -> Bod
 
 
 def shared_elements(text: str, previous: BodyScan) -> int:
-    """The number of leading messages that are the same in both texts, with everything before them."""
+    """The number of leading messages that are the same in both bodies, if everything before them is also the same."""
 
     def same(count: int) -> bool:
         return count == 0 or text.startswith(previous.text[: previous.ends[count - 1]])
@@ -107,7 +107,7 @@ def _scan(text: str, list_key: str) -> BodyScan:
 
 
 def _continue(text: str, list_key: str, previous: BodyScan, shared: int) -> BodyScan:
-    """Scan a body whose beginning, up to the end of `shared` messages, is that of the previous body."""
+    """Scan a body that begins like the previous one, up to the end of the first `shared` messages."""
     at = _skip(text, previous.ends[shared - 1])
     found: list[Slice] = []
     if text[at] == ",":
@@ -133,7 +133,7 @@ def _continue(text: str, list_key: str, previous: BodyScan, shared: int) -> Body
 
 
 def _members(text: str, at: int, stop_key: str) -> tuple[list[Slice], int]:
-    """The members before the list, and the index at which the list's value begins."""
+    """The members of the JSON object before the list, and the index at which the list begins."""
     members: list[Slice] = []
     while True:
         key_start = at
@@ -151,7 +151,7 @@ def _members(text: str, at: int, stop_key: str) -> tuple[list[Slice], int]:
 
 
 def _rest(text: str, at: int, list_key: str) -> tuple[list[Slice], int]:
-    """The members after the list. The list may not occur twice."""
+    """The members of the JSON object after the list. Raises an error if the list occurs twice."""
     members: list[Slice] = []
     at = _skip(text, at)
     while text[at] != "}":

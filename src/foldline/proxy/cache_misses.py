@@ -1,4 +1,4 @@
-"""Names the cause of a prompt cache miss, and the price of going on after the cache has expired."""
+"""Finds the cause of a prompt cache miss, and computes what a request costs more after the cache has expired."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from foldline.proxy.request_difference import added_blocks, first_difference
 from foldline.wire.formats import request_format
 
 MIN_MISS = 256
-"""Fewer missed tokens than this are not reported: providers round the length of a cached prefix down."""
+"""If fewer tokens are missed, the miss is not reported, because providers round the length of a cached prefix down."""
 HOUR = 3_600.0
 FOLD = "fold"
 """The name of the fold's hash among the hashes of a request's fields."""
 _CHANGES: tuple[MissCause, ...] = ("tools", "system", "settings", "fold")
-"""Changes in the order in which a prompt cache meets them."""
+"""The parts of a request that can change, in the order in which a prompt cache compares them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdPrice:
-    """What the next request costs more if the prompt cache has expired by then."""
+    """How much more the next request costs if the prompt cache has expired by then."""
 
     expires_at: float
     """Seconds since 1970."""
@@ -39,7 +39,7 @@ class AnsweredRequest:
     text: str = ""
     """The body that was sent; "" if another process sent it."""
     cold: ColdPrice | None = None
-    """What going on without the cache of this request costs; None if nothing was cached."""
+    """How much more the next request costs if the cache of this one has expired; None if nothing was cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class NewRequest:
 
 
 def answered_request(receipt: Receipt, text: str = "") -> AnsweredRequest:
-    """A request that was answered, with the price of its expired cache."""
+    """An answered request. The cost of its cache expiring is computed from the receipt."""
     return AnsweredRequest(receipt=receipt, text=text, cold=cold_price(receipt))
 
 
 def cached_tokens(usage: Usage, model: Model, format: str) -> int:
-    """The tokens that a prompt cache holds after a request with this usage."""
+    """The number of tokens that a prompt cache holds after a request with this usage."""
     if format == "anthropic":
         return usage.cache_read + usage.cache_write
     is_cached = model.vendor and usage.prompt >= model.cache.min_tokens
@@ -70,12 +70,12 @@ def cached_tokens(usage: Usage, model: Model, format: str) -> int:
 
 
 def ttl_seconds(usage: Usage, model: Model) -> float:
-    """Seconds for which a prompt cache keeps what a request read or wrote."""
+    """The number of seconds for which a prompt cache keeps the tokens that a request read or wrote."""
     return HOUR if usage.cache_write_1h else float(model.cache.ttl_seconds)
 
 
 def cold_price(receipt: Receipt) -> ColdPrice | None:
-    """The price of going on after the cache of a request has expired; None if nothing was cached."""
+    """How much more the next request costs if the cache of this one has expired; None if nothing was cached."""
     model = model_of(receipt.model)
     tokens = cached_tokens(receipt.usage, model, receipt.format)
     if not tokens:
@@ -85,7 +85,7 @@ def cold_price(receipt: Receipt) -> ColdPrice | None:
 
 
 def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
-    """What it costs to write or send tokens instead of reading them from the cache, in US dollars."""
+    """The extra cost of tokens that are not read from the cache, in US dollars; None if the prices are unknown."""
     prices = model.prices
     if prices is None:
         return None
@@ -95,7 +95,10 @@ def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
 
 
 def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | None:
-    """The tokens that a request should have read from the cache and did not, with the cause."""
+    """The number of tokens that a request should have read from the cache but did not, and the cause.
+
+    None if too few tokens were missed.
+    """
     before = previous.receipt
     model = model_of(before.model)
     held = min(cached_tokens(before.usage, model, before.format), request.usage.prompt)
@@ -115,7 +118,7 @@ def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | Non
 
 
 def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> tuple[MissCause, str, int]:
-    """The cause of a miss, and where the requests differ."""
+    """The cause of a miss, and the path and byte offset at which the requests differ; "" and -1 if they do not."""
     before = previous.receipt
     if before.model != request.model:
         return "model", "model", -1
@@ -136,7 +139,7 @@ def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> 
 
 
 def _is_far(previous: AnsweredRequest, request: NewRequest) -> bool:
-    """Whether more blocks were added than the cache looks back from its breakpoints."""
+    """Whether the request added more blocks than the cache looks back from a breakpoint."""
     limit = model_of(request.model).cache.lookback_blocks
     if not limit or not previous.text:
         return False

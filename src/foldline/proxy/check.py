@@ -1,4 +1,4 @@
-"""Checks the configuration of a proxy: what would fail when it runs."""
+"""Checks the configuration of a proxy for faults that would occur when it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECT_S = 5.0
 
 
 def check_configuration(settings: ProxySettings) -> list[tuple[str, str]]:
-    """What was checked, each with its fault; "" if it has none."""
+    """The name of each check, with the fault that it found; "" for no fault."""
     found = [("address", _address_fault(settings))]
     bases = {"all": settings.upstreams.shared, **settings.upstreams.by_vendor}
     found += [(f"upstream {name} ({base})", _upstream_fault(base)) for name, base in bases.items() if base is not None]
@@ -38,7 +38,7 @@ def _address_fault(settings: ProxySettings) -> str:
 
 
 def _upstream_fault(base: URL) -> str:
-    """Why no connection can be made to a provider. No request is sent."""
+    """The reason why no connection to a provider can be made; "" if one can. No request is sent."""
     host, port = base.host or "", base.port or 443
     try:
         with socket.create_connection((host, port), timeout=CONNECT_S) as plain:

@@ -1,4 +1,4 @@
-"""Recognises the summary with which a client begins its history after its own compaction."""
+"""Recognises the summary that a client writes when it compacts its own history. The history then begins with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BEGINNINGS = (
 
 
 def is_client_summary(message: Message) -> bool:
-    """Whether a message is the summary of a client's own compaction, or the provider's compaction of its history."""
+    """Whether a message replaces an earlier history: a client's own summary, or a compaction by the provider."""
     if any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts):
         return True
     texts = (part.text for part in message.parts if isinstance(part, Text))

@@ -1,4 +1,4 @@
-"""How known clients are pointed at a proxy, without a change to their configuration files."""
+"""How to make known clients use a proxy, without a change to their configuration files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ ANTHROPIC, OPENAI, GEMINI = (
 
 
 class KnownClient(NamedTuple):
-    """A client: the variables and arguments that name the proxy, in which `{url}` stands for its address."""
+    """A client: the environment variables and arguments that give it the address of the proxy.
+
+    `{url}` stands for the address.
+    """
 
     vendor: str
     upstream: str
-    """The provider, if the environment does not name another."""
+    """The provider's address, if the environment does not set another one."""
     variables: Mapping[str, str]
     arguments: tuple[str, ...] = ()
 
@@ -39,20 +42,22 @@ CLIENTS = {
         "openai", OPENAI, {"OPENAI_API_BASE": "{url}/v1", "OPENAI_BASE_URL": "{url}/v1", "ANTHROPIC_BASE_URL": "{url}"}
     ),
 }
-"""The clients that can be named without `--env`."""
+"""The clients that are known by name and need no `--env`."""
 _BASES = {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE", "GOOGLE_GEMINI_BASE_URL"}
 
 
 def client_environment(
     client: KnownClient | None, given: Mapping[str, str], url: str, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment for a client: its own variables and those of `--env` name the proxy."""
+    """The environment for a client. Its own variables and those of `--env` are set to the address of the proxy."""
     variables = {**(client.variables if client else {}), **given}
     return {**environment, **{name: value.replace("{url}", url) for name, value in variables.items()}}
 
 
 def configured_upstream(client: KnownClient | None, environment: Mapping[str, str]) -> str:
-    """The provider that the user's environment names for a client, or else its usual one; "" if it is unknown."""
+    """The provider's address: the one that the user's environment sets for a client, or else the client's default; ""
+    if unknown.
+    """
     if client is None:
         return ""
     for name in client.variables:

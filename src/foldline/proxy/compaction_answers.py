@@ -1,9 +1,9 @@
-"""Answers a client's own compaction from the ledger, without the provider, in the form that the client expects.
+"""Answers a client's request to compact its history from the ledger, in the form that the client expects.
 
 Claude Code and Codex ask the model for a summary in a last message. Codex may also end its input with a
-`compaction_trigger`, or call /responses/compact; it then expects a `compaction` item, whose content it does not read.
-That item holds the digest and a signature. When the client sends it back, a readable message replaces it, because no
-provider can read it.
+`compaction_trigger`, or call /responses/compact. It then expects a `compaction` item, whose content it does not read.
+foldline puts the digest and a signature into that item. When the client sends the item back, foldline replaces it by a
+readable message, because no provider can read the item. The provider gets no request for a compaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RESUMED = "Another language model started to solve this problem and produced a s
 _CLAUDE_CODE = ("Your task is to create a detailed summary of", "<summary>")
 _CODEX = ("You are performing a CONTEXT CHECKPOINT COMPACTION",)
 _OWN_WISHES = ("Additional Instructions:",)
-"""A request with such a text has instructions of the user's own, which only a model can follow."""
+"""If a request contains this text, the user gave instructions for the summary. Only a model can follow them."""
 _SEARCHED = 20_000
 MAX_TEXT = 1 << 20
 
@@ -48,11 +48,13 @@ class CompactionRequest:
     kind: str
     """`claude-code`, `codex`, `trigger` or `endpoint`."""
     asked: int
-    """Number of messages at the end of the history that only ask for the compaction."""
+    """Number of messages at the end of the history that belong to the compaction request and not to
+    the conversation.
+    """
 
 
 def compaction_request(history: ClientHistory, kind: str) -> CompactionRequest | None:
-    """The compaction that a request asks for; None if it asks for none. `kind` is the kind of its API call."""
+    """The compaction that a request asks for; None if it asks for none. `kind` is the kind of the API call."""
     if kind == "compact":
         return CompactionRequest(kind="endpoint", asked=0)
     if not len(history):
@@ -79,7 +81,7 @@ def without_last(history: ClientHistory, count: int) -> ClientHistory:
 
 
 def hand_over(session: Session) -> str:
-    """A digest of the whole session; "" if there is nothing to tell."""
+    """A digest of the whole session; "" if the session has no messages or no digest can be written."""
     state = session.state
     length = len(state.timeline)
     if length <= state.timeline.lead:
@@ -94,7 +96,7 @@ def hand_over(session: Session) -> str:
 def compaction_answer(
     asked: CompactionRequest, conversation: ClientConversation, history: ClientHistory, model: str, key: bytes
 ) -> OwnAnswer | None:
-    """The answer to a compaction request; None if the session has nothing to tell."""
+    """The answer to a compaction request; None if no digest of the session can be written."""
     text = hand_over(conversation.session)
     if not text:
         return None
@@ -139,7 +141,7 @@ def unseal(content: Any, key: bytes) -> str | None:
 
 
 def with_readable_items(text: str, scan: BodyScan, format: Format, key: bytes) -> str:
-    """A request body in which messages replace the compaction items that this proxy wrote."""
+    """A request body in which each compaction item that this proxy wrote is replaced by a readable message."""
     if format.name != "openai-responses":
         return text
     pieces, at = [], 0

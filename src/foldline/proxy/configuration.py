@@ -14,7 +14,10 @@ from foldline.proxy.upstreams import Upstreams
 Mode: TypeAlias = Literal["observe", "fold", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MAX_BYTES = 64 * 1024 * 1024
-"""Twice the size that Anthropic accepts; other providers have no published limit."""
+"""Maximum size of a request body in bytes.
+
+This is twice the size that Anthropic accepts; other providers publish no limit.
+"""
 MIN_TOKEN = 16
 
 
@@ -25,26 +28,26 @@ class ProxySettings:
     upstreams: Upstreams
     mode: Mode = "fold"
     ledger: str = ""
-    """A path or a `postgresql://` address; "" to record nothing, which only the mode `off` allows."""
+    """A path or a `postgresql://` address. "" means that nothing is recorded, which only the mode `off` allows."""
     host: str = "127.0.0.1"
     port: int = 8460
     token: str = field(default="", repr=False)
     """The token that the API under /foldline/ demands."""
     policy: Policy = field(default_factory=lambda: Policy.preset("balanced"))
     model: str = ""
-    """The model whose window and prices are used if the requested model is unknown."""
+    """The model whose window and prices are used if the requested model is unknown or missing."""
     max_bytes: int = MAX_BYTES
     limits: UpstreamLimits = field(default_factory=UpstreamLimits)
     prepare_s: float = 5.0
-    """Seconds that foldline may take before a request is passed on unchanged."""
+    """Time limit in seconds for the work before a request is sent. After that, the request is passed on unchanged."""
     single_user: bool = False
-    """Whether all credentials belong to one person, so that a renewed credential finds its sessions again."""
+    """Whether all credentials belong to one person. A renewed credential then still finds its sessions."""
     answers_compaction: bool = False
-    """Whether a client's own compaction is answered from the ledger."""
+    """Whether foldline answers a client's requests for compaction from the ledger."""
     refuses_partial: bool = False
-    """Whether requests that carry only what is new are refused, so that the client sends its whole history."""
+    """Whether requests with only the new messages are refused, so that the client sends its whole history."""
     holdout_ratio: float = 0.0
-    """The share of new sessions that are only observed, to measure savings."""
+    """The share of new sessions that are recorded but never folded, to measure savings."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

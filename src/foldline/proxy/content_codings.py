@@ -1,4 +1,4 @@
-"""Decodes compressed bodies for the record. What is passed on stays as it came."""
+"""Decodes compressed bodies for the record. The bytes that are passed on are not changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _STEP = 256 * 1024
 
 
 class NotDecodable(Exception):
-    """The body has an unknown coding, is damaged, or has more bytes than allowed."""
+    """The body has an unknown content coding, is damaged, or has too many bytes."""
 
 
 def decode_body(data: bytes, codings: str, *, limit: int) -> bytes:
@@ -45,7 +45,9 @@ def _decode(data: bytes, name: str, limit: int) -> bytes:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """The content of a gzip or zlib body, or of raw deflate data, which some servers send instead."""
+    """The decoded content of a gzip or zlib body. Raw deflate data, which some servers send
+    instead, is decoded, too.
+    """
     raw = data[:2] != b"\x1f\x8b" and (len(data) < 2 or (data[0] & 15) != 8 or int.from_bytes(data[:2], "big") % 31)
     pieces: list[bytes] = []
     while data:

@@ -1,8 +1,9 @@
-"""One conversation as the proxy knows it: a session, and where the messages of the client's last request are in it.
+"""One conversation of a client: a session, and where the messages of the client's last request are in the session.
 
-The client sends its whole history with every request. Each message of it is found in the session by its trace, a hash
-chain over texts, calls and results, which does not change when a client moves a cache mark or leaves out reasoning.
-Leading system messages are not a part of the chain: they belong to the request, and the client's own are always sent.
+The client sends its whole history with every request. Each message of the history is found in the session by its trace,
+a hash chain over texts, calls and results. The trace does not change if the client moves a cache mark or leaves out
+reasoning. Leading system messages are not part of the chain. They belong to the request: those of the client are always
+sent.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ class ClientHistory:
     lead: int = 0
     """Number of leading system messages in the list."""
     messages: dict[int, Message] = field(default_factory=dict)
-    """The messages that were parsed, by their index in the list."""
+    """The messages that have been parsed. The key is the index in the list."""
 
     def __len__(self) -> int:
         return len(self.scan.ends)
 
     def message(self, index: int) -> Message:
-        """A message of the list."""
+        """The message with this index in the list."""
         found = self.messages.get(index)
         if found is None:
             text = self.scan.element(index)
@@ -49,11 +50,11 @@ class ClientHistory:
         return found
 
     def new_messages(self, start: int) -> list[Message]:
-        """The messages from an index on."""
+        """The messages from the index `start` on."""
         return [self.message(index) for index in range(start, len(self))]
 
     def system(self) -> list[Message]:
-        """The system messages of the request: those of its system field, and the leading ones of the list."""
+        """The system messages of the request: first that of the system field, then the leading ones of the list."""
         found = [self.message(index) for index in range(self.lead)]
         value = self.scan.field(self.format.system_key) if self.format.system_key else None
         if value is not None and self.format.parse_system is not None:
@@ -65,7 +66,7 @@ class ClientHistory:
 
 
 def client_history(scan: BodyScan, format: Format, previous: ClientHistory | None = None) -> ClientHistory:
-    """The history of a scanned request. What it shares with the previous one is not parsed again."""
+    """The history of a scanned request. Messages that it shares with the previous request are not parsed again."""
     history = ClientHistory(scan, format)
     if previous is not None and scan.shared:
         kept = min(scan.shared, previous.lead)
@@ -79,51 +80,54 @@ def client_history(scan: BodyScan, format: Format, previous: ClientHistory | Non
 
 
 class Alignment(NamedTuple):
-    """How far the messages of a request are those of a session."""
+    """Which messages of a request are in a session, from the first message on."""
 
     elements: int
-    """Number of messages of the list that the session has."""
+    """Number of leading messages of the request that are in the session."""
     place: int
-    """The session's length up to the last of them."""
+    """The number of messages in the session up to and including the last of these messages."""
     places: list[int]
-    """The session's length after each of these messages."""
+    """For each of these messages, the number of messages in the session up to and including it."""
     trace: bytes = ROOT
     """The trace of these messages."""
 
 
 class ClientConversation:
-    """One branch of a session."""
+    """One branch of a session, and the last request of the client to it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.start = 0
         """Position in the session of the first message of the client's history."""
         self.chain: list[bytes] = []
-        """The trace after each message of the session from `start` on."""
+        """For each message of the session from `start` on, the trace after it."""
         self.has_reply: list[bool] = []
-        """Whether the chain up to each of these messages contains a reply."""
+        """For each of these messages, whether it or an earlier one is a reply."""
         self.history: ClientHistory | None = None
-        """The client's last request."""
+        """The history in the client's last request."""
         self.places: list[int] = []
-        """The session's length after each message of that request."""
+        """For each message of that request, the number of messages in the session up to and including it."""
         self.confirmed = 0
-        """The session's length that the client has sent back. What follows is a reply that it may still change."""
+        """The number of leading messages of the session that the client has sent back.
+
+        After them comes at most a reply, which the client may still change.
+        """
         self.in_flight = 0
-        """Number of requests that are being answered."""
+        """Number of requests of this conversation that are being answered."""
         self.settings: tuple[str, str] = ("", "")
         """The model and the tools of the last request."""
         self.is_truncated = False
-        """Whether it was reported that the provider silently left out a part of a request."""
+        """Whether the provider silently left out a part of the last request, and this was reported."""
         self.sent: AnsweredRequest | None = None
         """The last request that was answered, with its receipt; None if it is unknown."""
 
     @property
     def length(self) -> int:
-        """The number of messages of the session."""
+        """The number of messages in the session."""
         return self.start + len(self.chain)
 
     def load(self, messages: Sequence[Message]) -> None:
-        """Take over all messages of a session that was opened again."""
+        """Read all messages of a session that was opened again."""
         lead = next((index for index, one in enumerate(messages) if one.role not in _LEADING), len(messages))
         summaries = [index for index, one in enumerate(messages) if index >= lead and is_client_summary(one)]
         self.start = summaries[-1] if summaries else lead
@@ -131,7 +135,7 @@ class ClientConversation:
         self.confirmed = self.length
 
     def extend(self, messages: Sequence[Message]) -> None:
-        """Add messages to the chain that were added to the session."""
+        """Add messages to the chain. They must have been added to the session."""
         before = self.chain[-1] if self.chain else ROOT
         replied = self.has_reply[-1] if self.has_reply else False
         for message in messages:
@@ -141,7 +145,7 @@ class ClientConversation:
             self.has_reply.append(replied)
 
     def truncate(self, place: int) -> None:
-        """Shorten the chain to a length of the session."""
+        """Shorten the chain so that the session has `place` messages."""
         del self.chain[place - self.start :], self.has_reply[place - self.start :]
         kept = next((index for index, one in enumerate(self.places) if one > place), len(self.places))
         if kept < len(self.places):
@@ -149,14 +153,14 @@ class ClientConversation:
         self.confirmed = min(self.confirmed, place)
 
     def restart(self) -> None:
-        """Begin a new chain at the end of the session: the client has compacted its history."""
+        """Begin a new chain at the end of the session, because the client has compacted its history."""
         self.start, self.chain, self.has_reply = self.length, [], []
         self.history, self.places, self.confirmed = None, [], self.start
 
     def align(self, history: ClientHistory, known: Alignment | None = None) -> Alignment:
-        """Find the messages of a request in the session, from its first message on.
+        """Find the messages of a request in the session, from the first message on.
 
-        `known` is what was found earlier; it is used if the session still has it.
+        `known` is an earlier result for the first messages. It is used if the session still contains them.
         """
         if known is None or not self._still_has(known):
             lead = [self.start] * min(history.lead, len(history))
@@ -177,7 +181,7 @@ class ClientConversation:
         return Alignment(len(history), place, places, before)
 
     def shared_alignment(self, history: ClientHistory) -> Alignment | None:
-        """The alignment of the messages that a request shares with the last one; None if it shares none."""
+        """The alignment of the messages that a request shares with the last request; None if it shares none."""
         shared = history.scan.shared
         if shared <= history.lead or shared > len(self.places):
             return None
@@ -194,12 +198,12 @@ class ClientConversation:
         return self.chain[place - self.start - 1] if place > self.start else ROOT
 
     def _trace_at(self, place: int) -> bytes | None:
-        """The trace after the message at a position of the session; None behind its end."""
+        """The trace after the message at position `place` of the session; None if there is no such message."""
         index = place - self.start
         return self.chain[index] if 0 <= index < len(self.chain) else None
 
     def has_at(self, place: int, messages: Sequence[Message]) -> bool:
-        """Whether the session has these messages at a position."""
+        """Whether the session has these messages from the position `place` on."""
         before = self._trace_before(place)
         for index, message in enumerate(messages, start=place):
             before = trace("", before, message)
@@ -208,11 +212,11 @@ class ClientConversation:
         return True
 
     def replied_before(self, place: int) -> bool:
-        """Whether the session has a reply before a position."""
+        """Whether the session has a reply before the position `place`."""
         return place > self.start and self.has_reply[place - self.start - 1]
 
     def remember(self, history: ClientHistory, places: list[int]) -> None:
-        """Keep a request, to compare the next one with it."""
+        """Remember a request, so that the next request can be compared with it."""
         self.history, self.places = history, places
         self.confirmed = max(self.confirmed, places[-1] if places else self.start)
         history.messages = {}

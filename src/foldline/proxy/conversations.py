@@ -1,4 +1,4 @@
-"""All conversations that the proxy knows, by tenant and by the id that the client gives; the ledger has the others."""
+"""The conversations that the proxy has in memory, by tenant and client id. The others are in the ledger."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from foldline.session.session import Session
 from foldline.wire.formats import Format, request_format
 
 MAX_OPEN = 256
-"""Number of groups of conversations that are kept in memory."""
+"""Maximum number of groups of conversations in memory."""
 MAX_IN_GROUP = 16
-"""Number of conversations of one group that are kept in memory."""
+"""Maximum number of conversations of one group in memory."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,9 +34,9 @@ class ConversationGroup:
     tenant: str
     client_id: str
     conversations: list[ClientConversation] = field(default_factory=list)
-    """The most recently used ones, the newest last."""
+    """The most recently used conversations of the group, the newest last."""
     order: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the work on the group that is running."""
+    """A lock, so that only one piece of work on the group runs at a time."""
 
     def use(self, conversation: ClientConversation) -> None:
         """Make a conversation the most recently used one."""
@@ -50,14 +50,14 @@ class ConversationGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """Where the history of a request belongs."""
+    """The conversation that the history of a request belongs to."""
 
     history: ClientHistory
     conversation: ClientConversation | None
     """None if the conversation is new."""
     alignment: Alignment
     is_compacted: bool = False
-    """Whether the client has compacted the conversation: its history is a summary and what followed."""
+    """Whether the client has compacted the conversation. Its history then has a summary and the messages after it."""
 
 
 class Conversations:
@@ -115,7 +115,10 @@ class Conversations:
     # Finding
 
     def locate(self, group: ConversationGroup, text: str, name: str) -> Located:
-        """Find the conversation to which the history in a request body belongs. `name` is its wire format."""
+        """Find the conversation that the history in a request body belongs to.
+
+        `name` is the name of the body's wire format.
+        """
         format = request_format(name)
         best = self._nearest(group, text, format)
         if best is not None and _is_continued(best):
@@ -142,7 +145,7 @@ class Conversations:
         return Located(history=whole, conversation=None, alignment=Alignment(whole.lead, 0, [0] * whole.lead))
 
     def _nearest(self, group: ConversationGroup, text: str, format: Format) -> Located | None:
-        """The conversation whose last request begins with the same text as this one."""
+        """The conversation whose last request shares the most leading messages with this one; None if there is none."""
         best, most = None, 0
         for one in reversed(group.conversations):
             if one.history is not None and one.history.format is format:
@@ -179,13 +182,13 @@ class Conversations:
             group.conversations.append(conversation)
 
     def add(self, group: ConversationGroup, session: Session) -> ClientConversation:
-        """A new conversation for a session that was created."""
+        """Add a conversation for a new session."""
         conversation = ClientConversation(session)
         group.use(conversation)
         return conversation
 
     def fork(self, group: ConversationGroup, origin: ClientConversation, place: int) -> ClientConversation:
-        """A new branch of a conversation that shares its first `place` messages."""
+        """A new branch of a conversation, with its first `place` messages."""
         session = origin.session
         target = session.record.search_target()
         taken = {one.name for one in target[0].branches(target[1].session)}
@@ -211,7 +214,7 @@ def _start(located: Located) -> int:
 
 
 def _is_continued(located: Located) -> bool:
-    """Whether the request has everything of the conversation, except perhaps its last reply."""
+    """Whether the request has all messages of the conversation. Its last reply may be missing."""
     found = located.conversation
     return found is not None and located.alignment.place >= found.confirmed > found.start
 
@@ -219,8 +222,8 @@ def _is_continued(located: Located) -> bool:
 def _is_known(located: Located, group: ConversationGroup) -> bool:
     """Whether a request belongs to a conversation.
 
-    A client id and one common message are enough. Without an id, a reply must be among the common messages: only who
-    received it can send it back.
+    If the client gives an id, one common message is enough. Without an id, one of the common messages must be a reply,
+    because only the client that received a reply can send it back.
     """
     found, place = located.conversation, located.alignment.place
     if found is None or place <= found.start:

@@ -1,7 +1,7 @@
-"""Tells clients apart by their credentials, of which only a keyed hash is kept.
+"""Distinguishes clients by their credentials. Only a keyed hash of a credential is stored.
 
 The hash is the tenant id in the ledger, so a client can neither read nor change the sessions of another credential. The
-key of the hash is random and stored in the ledger, so that all processes on one ledger agree.
+key of the hash is random and stored in the ledger, so that all processes that use the same ledger get the same hashes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_CREDENTIAL = "key-none"
 
 
 def hash_key(store: Store) -> bytes:
-    """The key of the hash, which the ledger holds. It is made when it is first needed."""
+    """The key of the hash. It is stored in the ledger, and created when it is first needed."""
     own = ledger.for_owner(store, _OWNER)
     branch = own.session(_SESSION)
     for _ in range(2):

@@ -1,8 +1,8 @@
 """One exchange: a client's request is sent to the provider, and the response is passed on as it arrives.
 
-The client's bytes are sent unless the interceptor says otherwise. Every chunk of a response is passed on before it is
-kept for the record. If the client goes, the request to the provider is cancelled. If the provider breaks off, the
-client's connection is broken off too, so that the client does not take half a response for a whole one.
+The client's bytes are sent unless the interceptor replaces them. Every chunk of a response is passed on before it is
+kept for the record. If the client closes its connection, the request to the provider is cancelled. If the provider's
+response is incomplete, the client's connection is closed too, so that the client notices it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from foldline.proxy.upstreams import Upstreams, target
 Scope: TypeAlias = MutableMapping[str, Any]
 
 ERROR_BYTES = 1 << 20
-"""The largest error body that is read before it is passed on."""
+"""Maximum size of an error body in bytes. An error body is read completely before it is passed on."""
 HOLD_S = 10.0
-"""Seconds for which the beginning of a response to a large request is held back."""
+"""Maximum number of seconds for which the beginning of a response to a large request is held back."""
 _BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
 
 
@@ -86,7 +86,7 @@ class _Exchange:
         self.has_recorded = False
 
     async def read(self, receive: Receive) -> bytes | None:
-        """The request's body; None if it is passed on while it arrives."""
+        """The request's body; None if the body is to be passed on while it arrives."""
         limit, length = self.parent.max_bytes, header(self.headers, b"content-length")
         if length.isdecimal() and int(length) > limit:
             raise BodyTooLarge
@@ -136,7 +136,10 @@ class _Exchange:
             await self._relay(response, None, ())
 
     async def _intercept(self, url: URL, request: ClientRequest) -> None:
-        """Send a request that foldline reads, a second time if the interceptor knows a remedy for a refusal."""
+        """Send a request that foldline reads.
+
+        If the provider refuses it and the interceptor has another request, send that one.
+        """
         interceptor = self.parent.interceptor
         outgoing = await interceptor.prepare(request)
         if outgoing.answer is not None:
@@ -187,7 +190,7 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": answer.body})
 
     async def _answer(self, response: ReceivedResponse, notes: tuple[tuple[str, str], ...]) -> None:
-        """Send a response that is complete."""
+        """Send a response that was read completely."""
         headers = to_client(response.headers, notes)
         await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
         await self.send({"type": "http.response.body", "body": b"".join(response.chunks)})
@@ -200,9 +203,10 @@ class _Exchange:
         ended: Callable[[], None] = lambda: None,
         begun: Sequence[bytes] = (),
     ) -> None:
-        """Send a response chunk by chunk. `ended` is called before its end is sent. `begun` was already read.
+        """Send a response chunk by chunk.
 
-        A response that breaks off is left incomplete; the server then closes the connection.
+        `begun` are chunks that were already read. `ended` is called before the end of the response is sent. If the
+        provider's response is incomplete, its end is not sent, and the server closes the connection.
         """
         headers = to_client(response.raw_headers, notes)
         await self.send({"type": "http.response.start", "status": response.status, "headers": headers})
@@ -230,15 +234,15 @@ class _Exchange:
 
 
 class _Beginning(NamedTuple):
-    """The beginning of a response that is not passed on yet."""
+    """The beginning of a response, which has not been passed on yet."""
 
     chunks: Sequence[bytes] = ()
     refusal: ReceivedResponse | None = None
-    """The refusal that the response contains, if it says that the request does not fit the window."""
+    """The refusal in the response, if the request does not fit the window; else None."""
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> _Beginning:
-    """Read a response until its first event that tells whether the request fitted the window."""
+    """Read a response until it is clear whether the request fitted the window."""
     chunks: list[bytes] = []
     if header(response.raw_headers, b"content-encoding"):
         return _Beginning()
@@ -259,7 +263,7 @@ async def _beginning(response: aiohttp.ClientResponse) -> _Beginning:
 
 
 async def _whole(response: aiohttp.ClientResponse) -> ReceivedResponse:
-    """A response that is read to its end, for error bodies."""
+    """Read an error response to its end."""
     kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
     try:
         async for chunk in response.content.iter_any():

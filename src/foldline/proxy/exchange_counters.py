@@ -1,4 +1,6 @@
-"""Counts what the proxy did since it started: requests, folds, faults, tokens, money and missed tokens by cause."""
+"""Counts what the proxy has done since it started: requests, folds, faults, tokens, money, and
+cache misses by cause.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +23,26 @@ class ExchangeTotals:
     """Requests that were sent again after the provider refused them as too large."""
     faults: int = 0
     compactions: int = 0
-    """Compactions of clients that were answered from the ledger."""
+    """Compaction requests of clients that were answered from the ledger."""
     truncated: int = 0
-    """Requests of which the provider read far fewer tokens than were sent."""
+    """Requests for which the provider reported far fewer tokens than were sent."""
     prompt_tokens: int = 0
     """Prompt tokens that the provider reported."""
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     output_tokens: int = 0
     untouched_tokens: int = 0
-    """An estimate of the prompt tokens of the client's own requests."""
+    """Estimated prompt tokens of the requests that the client sent, before they were folded."""
     usd: float = 0.0
-    """Money in US dollars for the models with known prices."""
+    """Cost in US dollars, for the models with known prices."""
     untouched_usd: float = 0.0
-    """An estimate of the money for the client's own requests."""
+    """Estimated cost in US dollars of the requests that the client sent, before they were folded."""
     missed_tokens: Mapping[str, int] = field(default_factory=dict)
-    """Tokens that were not read from the prompt cache, by cause."""
+    """Tokens that could have been read from the prompt cache but were not, by cause."""
 
 
 class ExchangeCounters:
-    """The totals, which several threads add to."""
+    """The totals. Several threads may add to them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Records an exchange after its response was passed on, and folds the session if it has become due."""
+"""Records an exchange after its response was passed on. Then folds the session if its policy demands it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from foldline.session.reply_ties import tie_replies
 from foldline.view.identity import UNKNOWN_VIEW
 
 MIN_TRUNCATED = 2_000
-"""Smaller requests are not checked for truncation, because estimates of them are less certain."""
+"""Minimum size in tokens of a request that is checked for truncation. Estimates of smaller requests
+are less certain.
+"""
 TRUNCATED_RATIO = 0.5
-"""A request of which the provider reports less than this share of the estimated tokens was truncated."""
+"""If the provider reports less than this share of the estimated tokens, the request was truncated."""
 
 
 class ExchangeRecorder:
@@ -31,7 +33,7 @@ class ExchangeRecorder:
     def __init__(self, settings: ProxySettings, planner: RequestPlanner) -> None:
         self.settings, self.planner = settings, planner
         self.truncations = 0
-        """Number of requests of which the provider silently left out a part."""
+        """Number of requests that the provider has silently truncated."""
 
     def record(self, ticket: Ticket, response: ReceivedResponse) -> Receipt | None:
         """Record a request and its reply. Returns the receipt; None if the provider reported no usage."""
@@ -52,7 +54,10 @@ class ExchangeRecorder:
         return receipt
 
     def _record_at_once(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
-        """Record an exchange that continues its session in one transaction: new messages, reply and receipt."""
+        """Record an exchange in one transaction (new messages, reply and receipt).
+
+        The exchange must continue its session.
+        """
         conversation, located = ticket.conversation, ticket.located
         assert conversation is not None  # noqa: S101 (for the type checker)
         session, history, found = conversation.session, located.history, located.alignment
@@ -76,7 +81,10 @@ class ExchangeRecorder:
         return conversation, receipt
 
     def _record_in_steps(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
-        """Record an exchange whose session is new, or whose request or reply may need a branch of its own."""
+        """Record an exchange in several transactions.
+
+        This is for a new session, or for a request or reply that may need a new branch.
+        """
         conversation = ticket.conversation or self.planner.create(ticket)
         self.planner.write(ticket)
         conversation = ticket.conversation or conversation
@@ -96,7 +104,7 @@ class ExchangeRecorder:
         return make_receipt(ticket, conversation, usage, window=self.settings.policy.window_tokens or 0)
 
     def _tied(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> list[Message]:
-        """The reply with the identity of the view that it answers."""
+        """The reply messages, with the identity of the view that they answer."""
         state = conversation.session.state
         own = state.identity().extension if is_unfolded(state, conversation.start) else UNKNOWN_VIEW
         return tie_replies(reply, ticket.identity or own)
@@ -104,7 +112,9 @@ class ExchangeRecorder:
     def _add_reply(
         self, ticket: Ticket, conversation: ClientConversation, messages: list[Message]
     ) -> ClientConversation:
-        """Add a reply after its request, on a branch of its own if the client already went on without it."""
+        """Add a reply after its request. If the client has already continued without the reply, add
+        it on a new branch.
+        """
         place = ticket.located.alignment.place
         tied = self._tied(ticket, conversation, messages)
         if conversation.length > place:
@@ -116,7 +126,11 @@ class ExchangeRecorder:
         return conversation
 
     def _report_truncation(self, conversation: ClientConversation, reported: int, estimate: int) -> None:
-        """Report a provider that read far fewer tokens than were sent: it left out a part without saying so."""
+        """Emit an event if the provider read far fewer tokens than were sent, because it has silently truncated the
+        request.
+
+        Later truncations in a row emit no further event.
+        """
         is_truncated = estimate >= MIN_TRUNCATED and reported < estimate * TRUNCATED_RATIO
         self.truncations += is_truncated
         is_known, conversation.is_truncated = conversation.is_truncated, is_truncated
@@ -128,7 +142,7 @@ class ExchangeRecorder:
         emit(Event("truncated", conversation.session.name, facts), self.planner.conversations.listener)
 
     def _fold_if_due(self, conversation: ClientConversation) -> None:
-        """Fold the session now, while the client works, if its policy demands it."""
+        """Fold the session now if its policy demands it, so that the client's next request need not wait."""
         try:
             conversation.session.view()
         except ViewTooLarge as error:
@@ -138,7 +152,7 @@ class ExchangeRecorder:
 
 
 def _is_plain(ticket: Ticket) -> bool:
-    """Whether a request continues the session that it was planned for."""
+    """Whether a request continues the session without a change, so that it can be recorded in one transaction."""
     conversation, located = ticket.conversation, ticket.located
     if conversation is None or located.is_compacted or located.conversation is not conversation:
         return False
@@ -146,9 +160,10 @@ def _is_plain(ticket: Ticket) -> bool:
 
 
 def _estimate(ticket: Ticket, conversation: ClientConversation, reply: int) -> int:
-    """An estimate of the tokens of the request that was sent, without its reply of `reply` messages.
+    """The estimated number of tokens in the request that was sent. The last `reply` messages of the session are its
+    reply.
 
-    0 if it cannot be told, because the session was folded after the request was sent.
+    0 if the size is unknown, because the session was folded after the request was sent.
     """
     state = conversation.session.state
     if ticket.is_folded is is_unfolded(state, conversation.start):

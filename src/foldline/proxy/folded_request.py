@@ -1,7 +1,7 @@
-"""Writes the request for a folded session: the digest and kept messages in place of the folded part of the history.
+"""Writes the request for a folded session. The digest and kept messages replace the folded part of the history.
 
-Everything else is the client's own text: all other fields, and every message after the cut that the view shows
-unchanged. So between two folds, the request only grows at its end, as the client's own request does.
+Everything else is copied from the client's request: all other fields, and every message after the cut that the view
+shows unchanged. So between two folds, the request only grows at its end, as the client's request does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from foldline.wire.formats import Format, LossCollector
 
 
 def is_unfolded(state: State, start: int) -> bool:
-    """Whether the view of a session is the client's own history, which begins at the position `start`."""
+    """Whether the view of a session is the client's history without a change.
+
+    `start` is the position of its first message.
+    """
     fold = state.timeline.fold
     if fold is None:
         return not state.pruned
@@ -27,10 +30,10 @@ def is_unfolded(state: State, start: int) -> bool:
 
 
 def folded_body(state: State, history: ClientHistory, places: Sequence[int]) -> bytes:
-    """The body with the view of a session.
+    """The request body with the view of a session.
 
-    `places` has the session's length after each message of the request that the session has. The messages after these
-    are new.
+    `places` has an entry for each message of the request that is in the session: the number of messages in the session
+    up to and including it. The messages after these are new.
     """
     pieces = _head_elements(state, history.format) + _kept_elements(state, history, places)
     scan, lead = history.scan, [history.scan.element(index) for index in range(history.lead)]
@@ -42,14 +45,17 @@ def folded_body(state: State, history: ClientHistory, places: Sequence[int]) -> 
 
 
 def _head_elements(state: State, format: Format) -> list[str]:
-    """The elements before the cut: pins, digest, and messages that the fold carried over."""
+    """The JSON texts of the messages before the cut: pins, digest, and messages that the fold carried over."""
     timeline = state.timeline
     loss = LossCollector()
     return [text for message in head(timeline)[timeline.lead :] for text in _rendered(message, format, loss)]
 
 
 def _kept_elements(state: State, history: ClientHistory, places: Sequence[int]) -> list[str]:
-    """The elements after the cut, in the client's own text where the view shows them unchanged."""
+    """The JSON texts of the messages after the cut.
+
+    If the view shows a message unchanged, the client's own text is used.
+    """
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
     first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))
     kept: list[str] = []
@@ -72,7 +78,10 @@ def _rendered(message: Message, format: Format, loss: LossCollector) -> list[str
 
 
 def _without_marks(element: Any) -> Any:
-    """A message without its cache marks. They are marks of an earlier request; the client's own are in its own text."""
+    """A rendered message without its cache marks, which are those of an earlier request.
+
+    Messages in the client's own text keep the marks of this request.
+    """
     if not isinstance(element, dict):
         return element
     content = element.get("content")

@@ -1,4 +1,4 @@
-"""The headers that are passed on, in both directions, and the headers that belong to one connection only."""
+"""Selects the headers that are passed on, in both directions. Headers that concern one connection are not passed on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
-"""Headers as ASGI and aiohttp give them."""
+"""Headers in the form that ASGI and aiohttp use: pairs of bytes."""
 
 _CONNECTION = frozenset(
     (
@@ -14,10 +14,10 @@ _CONNECTION = frozenset(
         *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     )
 )
-"""Headers about one connection. They are never passed on."""
+"""Headers that concern one connection. They are never passed on."""
 _NOT_TO_UPSTREAM = _CONNECTION | {b"host", b"content-length", b"expect"}
 OWN = b"x-foldline-"
-"""The beginning of the names of foldline's own headers."""
+"""The common prefix of foldline's own headers."""
 
 
 def header(headers: RawHeaders, name: bytes) -> str:
@@ -29,7 +29,7 @@ def header(headers: RawHeaders, name: bytes) -> str:
 
 
 def to_upstream(headers: RawHeaders, length: int | None) -> list[tuple[str, str]]:
-    """The headers of the request to the provider. `length` is the length of its body; None if that is not known."""
+    """The headers of the request to the provider. `length` is the length of the body; None if it is not known."""
     sent = [
         (name.decode("latin-1"), _text(value))
         for name, value in _end_to_end(headers, _NOT_TO_UPSTREAM)
@@ -41,14 +41,14 @@ def to_upstream(headers: RawHeaders, length: int | None) -> list[tuple[str, str]
 
 
 def to_client(headers: RawHeaders, own: Iterable[tuple[str, str]] = ()) -> list[tuple[bytes, bytes]]:
-    """The headers of the response to the client; `own` are foldline's own headers, without their common beginning."""
+    """The headers of the response to the client. `own` are foldline's own headers, without their common prefix."""
     kept = [(name.lower(), value) for name, value in _end_to_end(headers, _CONNECTION)]
     kept += [(OWN + name.encode(), value.encode("ascii", "replace")) for name, value in own]
     return kept
 
 
 def _end_to_end(headers: RawHeaders, dropped: frozenset[bytes]) -> Iterable[tuple[bytes, bytes]]:
-    """The headers without the dropped ones and those that the header `Connection` names."""
+    """The headers without those in `dropped` and those that the header `Connection` names."""
     named = [value.lower() for name, value in headers if name.lower() == b"connection"]
     if named:
         dropped = dropped.union(option.strip() for value in named for option in value.split(b","))
@@ -56,7 +56,7 @@ def _end_to_end(headers: RawHeaders, dropped: frozenset[bytes]) -> Iterable[tupl
 
 
 def _text(value: bytes) -> str:
-    """The value as text that is encoded to the same bytes, as UTF-8."""
+    """The value as text. It is decoded as UTF-8, or as Latin-1 if it is not valid UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -35,22 +35,25 @@ class OutgoingRequest:
 
     body: bytes
     is_rewritten: bool = False
-    """Whether the body is not the client's own. It is then not compressed."""
+    """Whether the body differs from the client's. A body that differs is not compressed."""
     betas: tuple[str, ...] = ()
     """Values that the header `anthropic-beta` needs in addition to the client's."""
     notes: tuple[tuple[str, str], ...] = ()
     """Foldline's own headers for the response."""
     answer: OwnAnswer | None = None
-    """A response of foldline's own. Nothing is sent to the provider then."""
+    """A response that foldline writes itself. If it is set, nothing is sent to the provider."""
     is_large: bool = False
-    """Whether the request may be too large for the window, so that the beginning of the response is read first."""
+    """Whether the request may be too large for the window.
+
+    The beginning of the response is then read before it is passed on.
+    """
     ticket: Any = None
     """What the interceptor needs to record the response; None if nothing is recorded."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReceivedResponse:
-    """The response of a provider, as far as it came."""
+    """The response of a provider, as far as it was received."""
 
     status: int
     headers: RawHeaders
@@ -79,10 +82,10 @@ class Interceptor(Protocol):
     async def retry(
         self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse
     ) -> OutgoingRequest | None:
-        """What to send after the provider refused a request; None to pass the refusal on."""
+        """The request to send after the provider refused a request; None if the refusal is to be passed on."""
 
     def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
-        """Begin to record an exchange. Returns at once."""
+        """Begin to record an exchange. Returns immediately."""
 
     async def close(self) -> None:
         """Wait until all exchanges are recorded, and release what the interceptor holds."""

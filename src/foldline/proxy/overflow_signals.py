@@ -1,6 +1,6 @@
 """Recognises a provider's answer that says that a request does not fit the window.
 
-Every known text is matched exactly enough that another refusal is not taken for it. A rate limit never is one.
+Each known text is matched so exactly that no other refusal matches. A rate limit never matches.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _TEXTS = re.compile(
 )
 _EXCLUDED = re.compile(r"rate limit|too many requests|\A(?:throttling error|service unavailable):", re.IGNORECASE)
 _STATUSES = frozenset({400, 413, 422, 500})
-"""Statuses of overflows. 500 is that of older llama.cpp servers; it counts only with their own error type."""
+"""HTTP statuses of such answers. Older llama.cpp servers use 500; it counts only together with their error type."""
 MAX_TEXT = 20_000
 _BEGINNINGS = frozenset({"response.created", "response.in_progress", "response.queued", "message_start", "ping"})
-"""Events with which a stream begins before its outcome is known."""
+"""Types of events at the beginning of a stream that do not show yet whether the request fits."""
 
 
 def is_overflow(status: int, body: bytes) -> bool:
@@ -66,10 +66,10 @@ def is_overflow(status: int, body: bytes) -> bool:
 
 
 def stream_overflow(data: bytes) -> bytes | None:
-    r"""The error with which a response with status 200 says that the request does not fit the window.
+    r"""The error in a response with status 200 which says that the request does not fit the window.
 
-    `data` is the beginning of the response. Returns b"" if it is an ordinary response, the error as a JSON body if the
-    request did not fit, and None if more has to be read.
+    `data` is the beginning of the response. Returns the error as a JSON body if the request did not fit, b"" if the
+    response is an ordinary one, and None if more of it must be read.
 
     >>> stream_overflow(b'data: {"type":"response.created"}\\n\\n') is None
     True
@@ -98,7 +98,7 @@ def stream_overflow(data: bytes) -> bytes | None:
 
 
 def _body_overflow(data: bytes) -> bytes | None:
-    """The same for a response that is not a stream: some servers answer with an error and status 200."""
+    """The same as `stream_overflow` for a response that is not a stream. Some servers send an error with status 200."""
     if b'"error"' not in data[:40]:
         return b""
     try:

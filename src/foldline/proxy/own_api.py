@@ -1,4 +1,7 @@
-"""Foldline's own paths: health and readiness for everyone, figures for loopback or with the token, and the page."""
+"""Answers foldline's own paths: health and readiness, figures, and the page.
+
+Everyone may read health and readiness. Figures need the token, or a client on this machine.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ Answer: TypeAlias = tuple[int, Any]
 """A status and a JSON value."""
 _NOT_ALLOWED: Answer = (401, {"error": "send the token as Authorization: Bearer TOKEN"})
 SETTLE_S = 2.0
-"""Seconds to wait until the exchanges so far are recorded, before figures are read."""
+"""Maximum number of seconds to wait until earlier exchanges are recorded, before figures are read."""
 Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class OwnApi:
     """Answers the paths under /foldline/.
 
-    `reads` maps a path below /foldline/api/ to a function from the rest of the path and the query to an answer. `page`
-    is an ASGI application that answers all other paths.
+    `reads` maps a path below /foldline/api/ to a function that gets the rest of the path and the query and returns an
+    answer. `page` is an ASGI application that answers all other paths.
     """
 
     def __init__(  # noqa: PLR0913  # all but one are named at the call

@@ -14,7 +14,7 @@ EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
 def text_reply(format: str, model: str, text: str, *, streams: bool) -> OwnAnswer:
-    """A reply with one text, which cost nothing."""
+    """A reply with one text. Its usage is 0."""
     if format == "anthropic":
         return _anthropic(model, text, streams=streams)
     content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
@@ -41,7 +41,7 @@ def item_reply(model: str, items: list[dict[str, Any]], *, streams: bool) -> Own
 
 
 def openai_usage() -> dict[str, Any]:
-    """The usage of a response that cost nothing."""
+    """The usage of a response that foldline wrote: all figures are 0."""
     return {
         "input_tokens": 0,
         "input_tokens_details": {"cached_tokens": 0},
@@ -96,7 +96,10 @@ def _anthropic(model: str, text: str, *, streams: bool) -> OwnAnswer:
 
 
 def _stream(events: Any) -> bytes:
-    """The events as the body of a stream. Events of OpenAI are numbered, which Anthropic's clients ignore."""
+    """The events as the body of a stream.
+
+    Every event gets a number, as OpenAI's format demands; Anthropic's clients ignore it.
+    """
     lines = []
     for number, (kind, value) in enumerate(events):
         numbered = {"sequence_number": number} if kind.startswith("response.") else {}

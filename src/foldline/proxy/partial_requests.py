@@ -1,7 +1,7 @@
-"""Requests that carry only what is new, because the provider has the rest: they cannot be folded.
+"""Requests that contain only the new messages, because the provider stores the earlier ones. They cannot be folded.
 
-They are passed on, or refused in the way in which a provider says that it does not have the rest. A client then sends
-its whole history.
+Such a request is passed on. Or it is refused with the error that a provider sends if it does not have the earlier
+messages; the client then sends its whole history.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from foldline.proxy.interception import OwnAnswer
 
 PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
-"""Fields of requests that carry only what is new."""
+"""Fields of requests that contain only the new messages."""
 
 
 def partial_refusal(format: str, field: Callable[[str], Any]) -> OwnAnswer:
-    """The refusal of a request that carries only what is new. `field` gives the request's fields."""
+    """The refusal of a request that contains only the new messages. `field` returns a field of the request."""
     if format == "anthropic":
         text = "thread_unsupported_request: this endpoint keeps no threads. Send all messages."
         error: dict[str, Any] = {"type": "invalid_request_error", "message": text}

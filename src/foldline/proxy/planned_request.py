@@ -1,6 +1,7 @@
 """Decides what to send for a request: the client's own bytes, or the view of its folded session.
 
-This is pure work on values in memory, except that a session is written to the ledger first if it has to be folded now.
+Only values in memory are used. But if the session has to be folded now, its new messages are written to the ledger
+first.
 """
 
 from __future__ import annotations
@@ -22,22 +23,24 @@ from foldline.session.session import Session
 from foldline.view.identity import ViewIdentity
 
 CHARS_PER_TOKEN = 2
-"""A request with fewer characters than this many per token of the window is certainly not too large."""
+"""A request is certainly not too large if it has fewer characters than this number times the tokens of the window."""
 LARGE_CHARS = 200_000
-"""A request with more characters than this may be too large for a window that is smaller than the configured one."""
+"""A request with more characters than this may be too large for a provider whose window is smaller than the configured
+one.
+"""
 COLD_S = 270.0
-"""After a pause of this many seconds the prompt cache may have expired, which makes a fold cheaper."""
+"""After a pause of this many seconds, the prompt cache may have expired. A fold is then cheaper."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ticket:
-    """What is needed to record an exchange."""
+    """The data that is needed to record an exchange."""
 
     group: ConversationGroup
     located: Located
     conversation: ClientConversation | None
     identity: ViewIdentity | None = None
-    """The identity of the view that was sent; None if the client's own request was sent for a new session."""
+    """The identity of the view that was sent. None for a new session whose client's own request was sent."""
     model: str = ""
     tools: str = ""
     format: str = ""
@@ -45,7 +48,7 @@ class Ticket:
     fold_key: str = ""
     """The key of the fold in the view that was sent."""
     sent_text: str = ""
-    """The body that was sent, if it is not the client's own."""
+    """The body that was sent; "" if it was the client's own."""
     sent_at: float = 0.0
     """When the request was sent, in seconds since 1970."""
     is_edited: bool = False
@@ -55,28 +58,30 @@ class Ticket:
     _entered: ClientConversation | None = None
 
     def enter(self) -> None:
-        """Count the request among those of its conversation that are being answered."""
+        """Add 1 to the number of requests of the conversation that are being answered."""
         if self.conversation is not None and self._entered is None:
             self._entered = self.conversation
             self._entered.in_flight += 1
 
     def leave(self) -> None:
-        """Count the request no longer."""
+        """Undo `enter`. Later calls have no effect."""
         if self._entered is not None:
             self._entered.in_flight -= 1
             self._entered = None
 
 
 class RequestPlanner:
-    """Plans requests. All methods block."""
+    """Decides what to send for each request. All methods block."""
 
     def __init__(self, settings: ProxySettings, conversations: Conversations) -> None:
         self.settings, self.conversations = settings, conversations
         self._windows: dict[str, int] = {}
-        """The windows of models in tokens. Looking one up takes longer than everything else that a request needs."""
+        """The window of each model in tokens. They are cached, because a lookup takes longer than
+        the rest of the work.
+        """
 
     def plan(self, ticket: Ticket) -> bytes | None:
-        """The body to send; None for the client's own."""
+        """The body to send; None if the client's own body is to be sent."""
         located, conversation = ticket.located, ticket.conversation
         if conversation is None:
             if not self.may_overflow(ticket):
@@ -96,7 +101,7 @@ class RequestPlanner:
         return self._view_body(ticket)
 
     def count_body(self, located: Located) -> bytes | None:
-        """The body of a request to count tokens; None for the client's own."""
+        """The body for a request that counts tokens; None if the client's own body is to be sent."""
         conversation = located.conversation
         if conversation is None or self.is_held_out(conversation) or located.is_compacted:
             return None
@@ -106,7 +111,9 @@ class RequestPlanner:
         return folded_body(state, located.history, located.alignment.places)
 
     def fold_now(self, ticket: Ticket) -> bytes | None:
-        """Fold because the provider refused the request as too large; None if nothing can be folded."""
+        """The body after a fold, for a request that the provider refused as too large; None if
+        nothing can be folded.
+        """
         if ticket.conversation is None:
             self.create(ticket)
         self.write(ticket)
@@ -142,7 +149,10 @@ class RequestPlanner:
         return conversation
 
     def write(self, ticket: Ticket) -> None:
-        """Add the new messages of a request to its session, on a branch of its own if the client changed the past."""
+        """Add the new messages of a request to its session.
+
+        If the client changed earlier messages, they go to a new branch.
+        """
         conversation, located = ticket.conversation, ticket.located
         if conversation is None:
             return
@@ -166,7 +176,10 @@ class RequestPlanner:
         )
 
     def _at(self, ticket: Ticket, conversation: ClientConversation, place: int) -> ClientConversation:
-        """The conversation that ends at `place`: the same one, without an unconfirmed reply, or a new branch."""
+        """The conversation, shortened so that it ends at `place`.
+
+        If only an unconfirmed reply has to go, the same conversation is shortened; else the result is a new branch.
+        """
         if place == conversation.length:
             return conversation
         if place >= conversation.confirmed and not conversation.in_flight:
@@ -192,7 +205,9 @@ class RequestPlanner:
         conversation.settings = (ticket.model, ticket.tools)
 
     def is_held_out(self, conversation: ClientConversation) -> bool:
-        """Whether a session belongs to the share that is only observed; always the same for the same name."""
+        """Whether a session belongs to the share that is never folded. The name of the session
+        determines the result.
+        """
         share = self.settings.holdout_ratio
         if not share:
             return False
@@ -202,16 +217,16 @@ class RequestPlanner:
     # The size
 
     def may_overflow(self, ticket: Ticket) -> bool:
-        """Whether a client's request may be too large for its window, judged by its length alone."""
+        """Whether a client's request may be too large for its window. Only its length is checked."""
         return len(ticket.located.history.scan.text) > self._least_chars(ticket)
 
     def is_large(self, ticket: Ticket, body: bytes | None) -> bool:
-        """Whether the provider may find a request too large, even if the configured window is not its own."""
+        """Whether the provider may refuse a request as too large. Its window may be smaller than the configured one."""
         length = len(ticket.located.history.scan.text) if body is None else len(body)
         return self.settings.mode == "fold" and length > min(LARGE_CHARS, self._least_chars(ticket))
 
     def _least_chars(self, ticket: Ticket) -> int:
-        """The smallest number of characters with which a request may be too large for its window."""
+        """A request with at most this number of characters certainly fits its window."""
         name = ticket.model or self.settings.model
         if name not in self._windows:
             self._windows[name] = self.settings.policy.window_tokens or model_of(name).window
@@ -240,7 +255,10 @@ class RequestPlanner:
     # The body
 
     def _view_body(self, ticket: Ticket, *, plan: bool = True) -> bytes | None:
-        """The body for the current view, after the session has folded itself if its policy demands it."""
+        """The body for the current view; None if nothing is folded.
+
+        `plan` lets the session fold first if its policy demands it.
+        """
         session, located = self._session(ticket), ticket.located
         conversation = ticket.conversation
         is_written = located.alignment.elements == len(located.history)

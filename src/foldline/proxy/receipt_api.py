@@ -1,4 +1,4 @@
-"""The receipts as JSON: sums since the start, the receipts of a session, and what an expired cache costs."""
+"""The receipts as JSON: totals since the start, the receipts of a session, and the extra cost of an expired cache."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _stores_with(store: Store, session: str) -> list[Store]:
 
 
 def _newest(store: Store, session: str) -> Receipt | None:
-    """The newest receipt of a session, of all its branches and tenants."""
+    """The newest receipt of a session in all its branches and all tenants."""
     found = [last_receipt(own, branch) for own in _stores_with(store, session) for branch in own.branches(session)]
     return max((one for one in found if one is not None), key=lambda one: one.id, default=None)
 

@@ -1,8 +1,8 @@
 """Makes the receipt of an exchange: what the request cost, and what the client's own request would have cost.
 
-The figures for the client's own requests follow from the previous receipt. Between two folds, both requests grow by the
-same messages, so by the same tokens. Over a fold, the growth is estimated from the bytes. What the cache would have
-held is what the client's previous request left in it.
+The figures for the client's own request are computed from the previous receipt. Between two folds, both requests grow
+by the same messages, so by the same number of tokens. If a fold was made in between, the growth is estimated from the
+number of bytes. It is assumed that the cache would have held what the client's previous request left in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foldline.proxy.request_difference import field_hashes
 
 
 def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage, *, window: int = 0) -> Receipt:
-    """The receipt of an exchange. `window` is the configured window; 0 for the model's own."""
+    """The receipt of an exchange. `window` is the configured window in tokens; 0 means the model's own window."""
     history, previous = ticket.located.history, conversation.sent
     hashes = field_hashes(history.scan, history.format)
     if ticket.is_folded:
@@ -65,7 +65,7 @@ def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage,
 def untouched_usage(
     before: Receipt | None, request: NewRequest, miss: CacheMiss | None, *, sent_bytes: int, client_bytes: int
 ) -> Usage:
-    """An estimate of the usage of the client's own request under the same cache rules."""
+    """An estimate of the usage that the client's own request would have had, under the same cache rules."""
     usage, model = request.usage, model_of(request.model)
     total = max(usage.prompt, _untouched_total(before, request, sent_bytes=sent_bytes, client_bytes=client_bytes))
     is_cached = cached_tokens(usage, model, request.format) > 0
@@ -87,13 +87,16 @@ def untouched_usage(
 
 
 def replace_prompt(usage: Usage, *, fresh: int, read: int, written: int) -> Usage:
-    """A usage with other figures for the prompt; the part that is written for an hour keeps its share."""
+    """A usage with other figures for the prompt.
+
+    If the usage has tokens that are cached for an hour, all written tokens count as such.
+    """
     hour = written if usage.cache_write_1h else 0
     return usage._replace(input=fresh, cache_read=read, cache_write=written, cache_write_1h=hour)
 
 
 def _untouched_total(before: Receipt | None, request: NewRequest, *, sent_bytes: int, client_bytes: int) -> int:
-    """An estimate of the prompt tokens of the client's own request."""
+    """An estimate of the number of prompt tokens that the client's own request would have had."""
     prompt = request.usage.prompt
     if before is None:
         return prompt * client_bytes // max(1, sent_bytes)

@@ -1,6 +1,6 @@
-"""The interceptor that records conversations and folds them. Whatever fails here, the client's own request is sent.
+"""The interceptor that records conversations and folds them. If it fails, the client's own request is sent.
 
-Planning and recording run in threads. All work on one group of conversations happens in the order in which it came, so
+Planning and recording run in threads. All work on one group of conversations is done in the order of its arrival, so
 that the reply to a request is recorded before the client's next request is planned.
 """
 
@@ -44,7 +44,7 @@ THREADS = 8
 
 
 class _Busy(Exception):
-    """Earlier work on the group takes too long."""
+    """Earlier work on the same group takes too long."""
 
 
 class RecordingInterceptor:
@@ -65,7 +65,7 @@ class RecordingInterceptor:
     # Planning
 
     async def prepare(self, request: ClientRequest) -> OutgoingRequest:
-        """The client's request, or the request for its folded session."""
+        """The request to send: the client's own, or the one for its folded session."""
         try:
             text = self._text(request)
         except NotDecodable as error:
@@ -117,14 +117,14 @@ class RecordingInterceptor:
         return self._outgoing(request, body, ticket)
 
     def _readable(self, text: str, name: str) -> str:
-        """A request body in which messages replace the compaction items that this proxy wrote."""
+        """A request body in which each compaction item that this proxy wrote is replaced by a readable message."""
         format = request_format(name)
         return with_readable_items(text, scan_body(text, format.list_key), format, self._key)
 
     def _answer_compaction(
         self, group: ConversationGroup, located: Located, call: ApiCall, model: str
     ) -> OutgoingRequest | None:
-        """The answer to a client's request to compact its conversation; None if it asks for something else."""
+        """The answer to a client's request to compact its conversation; None if the request is another one."""
         asked = compaction_request(located.history, call.kind)
         if asked is None:
             return None
@@ -160,7 +160,7 @@ class RecordingInterceptor:
         )
 
     def _pass_on(self, request: ClientRequest, error: BaseException) -> OutgoingRequest:
-        """The client's own request, after a fault of foldline's own."""
+        """The client's own request. It is sent after an error in foldline, which is logged."""
         self.counters.add(faults=1)
         LOG.warning("a request is passed on unchanged: %s: %s", type(error).__name__, redact_error(error))
         return OutgoingRequest(body=request.body, notes=(("fault", type(error).__name__),))
@@ -170,7 +170,10 @@ class RecordingInterceptor:
     async def retry(
         self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse
     ) -> OutgoingRequest | None:
-        """The request for the session after a fold, if the provider refused it as too large."""
+        """A smaller request for the session, which is folded first. None if this is not possible.
+
+        The session is folded only if the provider refused the earlier request because it was too large.
+        """
         ticket = sent.ticket
         if not isinstance(ticket, Ticket) or self.settings.mode != "fold" or request.call.kind != "create":
             return None
@@ -195,7 +198,7 @@ class RecordingInterceptor:
     # Recording
 
     def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
-        """Begin to record an exchange, behind all earlier work on its group."""
+        """Begin to record an exchange. All earlier work on its group is done first."""
         ticket = sent.ticket
         if request.call.kind != "count":
             self.counters.add(requests=1, folded=int(sent.is_rewritten))
@@ -222,7 +225,7 @@ class RecordingInterceptor:
         return self.recorder.record(ticket, response)
 
     async def readiness(self) -> str:
-        """Why the proxy cannot record requests; "" if it can."""
+        """The reason why the proxy cannot record requests; "" if it can."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.settings.prepare_s):
@@ -275,19 +278,21 @@ class RecordingInterceptor:
 
 
 def _ignore(future: asyncio.Future[Any]) -> None:
-    """Mark the exception of work that nobody waits for as seen."""
+    """Read the exception of work that was abandoned, so that asyncio does not report it."""
     if not future.cancelled():
         future.exception()
 
 
 def _is_edited(located: Located) -> bool:
-    """Whether a request lacks messages that the client sent before."""
+    """Whether the client changed or removed messages that it had sent before."""
     found = located.conversation
     return located.is_compacted or (found is not None and located.alignment.place < found.confirmed)
 
 
 def _cache_note(ticket: Ticket) -> list[tuple[str, str]]:
-    """The header that says whether the cache of the previous request has expired, and what that costs."""
+    """The header that says whether the cache of the previous request has expired, and how much more the request then
+    costs.
+    """
     sent = ticket.conversation.sent if ticket.conversation is not None else None
     price = sent.cold if sent is not None else None
     if price is None:

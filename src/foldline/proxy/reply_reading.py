@@ -9,7 +9,7 @@ from foldline.wire.streaming.assembler import Assembler, StreamedReply
 
 
 def read_reply(response: ReceivedResponse, format: str, *, limit: int) -> StreamedReply | None:
-    """The reply of the model; None if there is none or if it cannot be read."""
+    """The reply of the model; None if the response has no reply or cannot be read."""
     if response.status != 200 or response.is_dropped or not response.chunks:
         return None
     coding = header(response.headers, b"content-encoding")

@@ -1,7 +1,7 @@
-"""Finds the first part of a request that a prompt cache sees differently from the previous request.
+"""Finds the first difference between a request and the previous one, as a prompt cache sees them.
 
-A prompt cache compares tools, system text and messages, in this order, wherever they are in the body. Cache marks are
-instructions to the cache and not part of the prompt, so they are left out of the comparison.
+A prompt cache compares tools, system text and messages, in this order, regardless of their order in the body. Cache
+marks are instructions to the cache and not part of the prompt, so they are left out of the comparison.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "openai-responses": ("tool_choice", "text", "reasoning", "prompt_cache_key"),
     "gemini": ("toolConfig", "cachedContent"),
 }
-"""Fields whose change makes the cached messages invalid."""
+"""For each format, the fields that make the cached messages invalid if they change."""
 _MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 _MARK = re.compile(r'(?:,[ \t\n\r]{0,9})?"cache_control"[ \t]{0,9}:[ \t]{0,9}\{[^{}]{0,200}\}')
 _LEADING = frozenset({"system", "developer"})
@@ -65,7 +65,7 @@ def first_difference(before: str, after: str, format: Format) -> Difference | No
 
 
 def _fields(format: Format) -> dict[str, tuple[str, ...]]:
-    """The names of the fields before the messages, in the order in which a cache compares them."""
+    """The names of the fields that a cache compares before the messages, in the order of the comparison."""
     return {"tools": _TOOLS, "system": (format.system_key,), "settings": _SETTINGS.get(format.name, ())}
 
 
@@ -104,7 +104,7 @@ def _is_leading(scan: BodyScan, index: int) -> bool:
 
 
 def without_marks(value: Any) -> Any:
-    """A JSON value without cache marks, and with a text content written as a list of one block."""
+    """A JSON value without cache marks. A content that is a text is replaced by a list of one text block."""
     if isinstance(value, dict):
         kept = {key: without_marks(item) for key, item in value.items() if key not in _MARKS}
         if isinstance(kept.get("content"), str) and "role" in kept:
@@ -120,7 +120,7 @@ def _hash(text: str) -> str:
 
 
 def _common(before: str, after: str) -> int:
-    """The number of equal characters at the beginning of two texts."""
+    """The number of equal characters at the start of two texts."""
     low, high = 0, min(len(before), len(after))
     while low < high:
         middle = (low + high + 1) // 2
@@ -136,7 +136,7 @@ def _byte_offset(text: str, index: int) -> int:
 
 
 def added_blocks(before: str, after: str, format: Format) -> int:
-    """The number of content blocks in the messages that a request has more than the previous one."""
+    """The number of content blocks in the messages that a request adds to those of the previous request."""
     try:
         old, new = scan_body(before, format.list_key), scan_body(after, format.list_key)
     except NotScannable:

@@ -23,12 +23,12 @@ from foldline.proxy.receipt_api import receipt_reads
 from foldline.proxy.recording_interceptor import RecordingInterceptor
 
 STOP_S = 30
-"""Seconds that running responses have to end when the server stops."""
+"""Maximum number of seconds to wait for running responses when the server stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """The certificate and key with which the proxy serves HTTPS; "" for HTTP."""
+    """The certificate and key for HTTPS. If they are "", the proxy serves HTTP."""
 
     certificate: str = ""
     key: str = ""
@@ -49,7 +49,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def build(settings: ProxySettings, clock: Callable[[], float] = time.time) -> Application:
-    """The application of a proxy. The ledger is opened; it is closed when the server stops."""
+    """The application of a proxy. Opens the ledger, which is closed when the server stops."""
     if settings.mode == "off":
         return Application(settings, PassThrough(), OwnApi(settings))
     conversations = Conversations(settings.ledger)
@@ -95,7 +95,7 @@ def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """False for messages of the server that say what foldline has already logged."""
+    """False for log messages of the server that add nothing to what foldline logs itself."""
     text = record.getMessage()
     return "returned without completing response" not in text and "Unsupported upgrade request" not in text
 

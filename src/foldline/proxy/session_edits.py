@@ -1,4 +1,4 @@
-"""Two changes that a client makes to its own history: it goes back to an earlier message, or it compacts."""
+"""Changes a session after the client went back to an earlier message or compacted its history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def rewind(session: Session, length: int) -> None:
 
 
 def fold_before(session: Session, position: int, *, reason: str) -> None:
-    """Fold everything before a position without a digest, because the client's own summary follows there."""
+    """Fold everything before a position, without a digest.
+
+    The client's own summary is at that position and replaces it.
+    """
 
     def fold(entry: int) -> object:
         state, timeline = session.state, session.state.timeline

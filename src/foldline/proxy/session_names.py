@@ -1,4 +1,4 @@
-"""The name of a session, from the headers with which clients name their conversations."""
+"""Names a session by the headers with which clients name their conversations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Container
 from foldline.proxy.forwarded_headers import RawHeaders, header
 
 _NAMES = (b"x-foldline-session", b"x-claude-code-session-id", b"session-id", b"session_id", b"x-session-id")
-"""Headers that name a conversation, the strongest first."""
+"""Headers that name a conversation. If several are present, the first one in this list is used."""
 _AGENT = b"x-claude-code-agent-id"
-"""The header that names a sub-agent, whose conversation is apart from that of its parent."""
+"""The header that names a sub-agent. A sub-agent has a conversation separate from that of its parent."""
 _LONGEST = 120
 
 
@@ -24,12 +24,14 @@ def client_session_id(headers: RawHeaders) -> str:
 
 
 def printable_name(text: str) -> str:
-    """The text as a name that the ledger accepts."""
+    """The text, changed so that the ledger accepts it as a name."""
     return "".join(char if char.isprintable() else "?" for char in text)[:_LONGEST]
 
 
 def new_session_name(client_id: str, taken: Container[str]) -> str:
-    """A name for a new session: the client's id, numbered if it is taken, or a random name.
+    """A name for a new session: the client's id, or a random name without one.
+
+    If the id is taken, a number is appended.
 
     >>> new_session_name("a", {"a", "a.2"})
     'a.3'

@@ -14,16 +14,19 @@ import threading
 from collections.abc import Callable, Sequence
 
 RESTART_S = 0.05
-"""Seconds to wait before a process that ended at once is started again. They are doubled with each such end."""
+"""Seconds to wait before a process that ended early is started again. The time doubles with each further early end."""
 MAX_RESTART_S = 2.0
 SETTLED_S = 5.0
-"""A process that ran for this many seconds is not counted among those that ended at once."""
+"""A process that ran for at least this many seconds did not end early."""
 STOP_S = 15.0
-"""Seconds that the process has to stop before it is killed."""
+"""Maximum number of seconds to wait until the process has stopped. Then it is killed."""
 
 
 class Supervisor:
-    """Runs one process on a socket until it is stopped. `command` returns the command for a socket's file number."""
+    """Runs one process on a socket until `stop` is called.
+
+    `command` returns the command to run; its argument is the file descriptor of the socket.
+    """
 
     def __init__(self, bound: socket.socket, command: Callable[[int], Sequence[str]]) -> None:
         self.bound, self._command = bound, command
@@ -38,7 +41,7 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the process after its running responses, and end the watch."""
+        """Let the process finish its running responses, stop it, and stop watching it."""
         self._stop.set()
         process = self.process
         if process is not None and process.poll() is None:

@@ -11,11 +11,11 @@ import aiohttp
 from yarl import URL
 
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp would add of its own."""
+"""Headers that aiohttp would add by default."""
 
 
 class UpstreamFailed(Exception):
-    """No response came from the provider. `status` is the status for the client."""
+    """The provider sent no response. `status` is the HTTP status for the client."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class UpstreamFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamLimits:
-    """Time limits towards a provider, in seconds."""
+    """Time limits for requests to a provider, in seconds."""
 
     connect_s: float = 20.0
     silence_s: float = 600.0
@@ -53,7 +53,10 @@ class UpstreamClient:
     async def send(
         self, method: str, url: URL, headers: list[tuple[str, str]], data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
-        """The response to a request, as soon as its headers are here. Raises `UpstreamFailed` if none comes."""
+        """The response to a request, as soon as its headers have arrived.
+
+        Raises `UpstreamFailed` if there is no response.
+        """
         options: dict[str, Any] = {"headers": headers, "data": data, "allow_redirects": False}
         try:
             return await self._session.request(method, url, **options)
