@@ -49,7 +49,7 @@ COMMANDS = {
     "unfold": CommandEntry("Ledger", "Undo the newest fold"),
     "verify": CommandEntry("Ledger", "Check that a ledger is unchanged since it was written"),
     "export": CommandEntry("Ledger", "Write sessions as lines of JSON"),
-    "handoff": CommandEntry("Ledger", "Write a hand-over of a session, from which another agent goes on"),
+    "handoff": CommandEntry("Ledger", "Write a hand-over of a session, so that another agent can continue it"),
     "prune": CommandEntry("Ledger", "Delete sessions that were not used for a given time"),
     "watch": CommandEntry("Agents", "Show a running agent's context use and cost, and keep its working notes"),
     "install": CommandEntry("Agents", "Install hooks and a status line for Claude Code or Codex"),

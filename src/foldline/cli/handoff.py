@@ -32,11 +32,11 @@ from foldline.session import Session
 @options.policy_options
 @options.output_options("Print the report as one JSON object (to standard error with -o -).")
 def handoff(source: str, to: str, out: str | None, location: LedgerLocation, as_json: bool, **flags: Any) -> None:
-    r"""Write a hand-over of a session, from which another agent goes on.
+    r"""Write a hand-over of a session, so that another agent can continue it.
 
     SESSION is a session of the ledger, or a session file. The hand-over has a digest of the conversation and the last
     turn; secrets are removed. With --to claude-code, codex or pi, it becomes a session file in the folder of that
-    agent, and the command that resumes from it is printed. The session itself is not changed.
+    agent, and the command that starts the agent with this file is printed. The original session is not changed.
 
     \b
     Example:  foldline handoff ticket-42 --to codex

@@ -65,7 +65,7 @@ def _agent_folders() -> tuple[str, ...]:
 
 
 def _store(location: LedgerLocation, opened: ExitStack, *, is_optional: bool) -> Store:
-    """The store of the ledger. If there is no ledger but there are session files, an empty one in memory."""
+    """The store of the ledger. If `is_optional` and there is no default ledger, an empty store in memory."""
     if is_optional and location.missing and location.source == "default":
         store = ledger.open(":memory:", index=TextIndex())
         opened.callback(store.close)

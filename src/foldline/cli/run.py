@@ -41,9 +41,10 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 def run(client: str, arguments: tuple[str, ...], **given: Any) -> None:
     r"""Run an agent whose conversations stay inside the window.
 
-    Starts a private proxy on a free port of this machine, starts the client pointed at it, and ends with the client's
-    exit code. Nothing is written into the client's configuration. Known clients are claude, codex, gemini and aider;
-    name the variables of any other with --env. If the proxy dies, another one takes over the same port.
+    Starts a private proxy on a free port of this machine, starts the client with the address of the proxy, and ends
+    with the client's exit code. Nothing is written into the client's configuration. Known clients are claude, codex,
+    gemini and aider; for any other client, name its variables with --env. If the proxy dies, another one is started on
+    the same port.
 
     \b
     Example:  foldline run claude

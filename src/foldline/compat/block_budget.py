@@ -239,7 +239,7 @@ def _like(history: Sequence[Any], role: str, text: str) -> Any:
 
 
 def _alias(given: Any) -> tuple[str, str]:
-    """The owner's id, and the channel in which it is valid; "" for all channels."""
+    """One id of the bot's owner, and the channel in which this id is valid; "" for all channels."""
     return text_of(given) or text_of(pick(given, "address")), text_of(pick(given, "channel"))
 
 

@@ -169,13 +169,13 @@ class AgentSpec:
 
     @property
     def artifact_compaction(self) -> ArtifactCompaction:
-        """`sections.context_transform.artifact_compaction`."""
+        """The settings in `sections.context_transform.artifact_compaction`."""
         section = _section(self.sections, "context_transform")
         return ArtifactCompaction(**_known(_section(section, "artifact_compaction"), ArtifactCompaction))
 
     @property
     def compaction(self) -> CompactionConfig:
-        """`sections.compaction`: a mapping, or a `CompactionConfig`."""
+        """The settings in `sections.compaction`, which is a mapping or a `CompactionConfig`."""
         found = self.sections.get(CompactionConfigKey)
         if isinstance(found, CompactionConfig):
             return found
@@ -340,7 +340,7 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 def compaction_policy(
     base: Policy, policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int
 ) -> Policy:
-    """The base policy with two changes: it folds as much as the floors allow, and a summary comes first."""
+    """The base policy with the settings of a compaction. It folds as much as the floors allow, down to a digest."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return base.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),

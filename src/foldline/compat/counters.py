@@ -31,7 +31,7 @@ class FunctionCounter:
     """A counter made from a function."""
 
     exact = True
-    """The counts of this counter can be exact. Each `Count` says whether it is exact."""
+    """True, because the counts may be exact. Each `Count` says whether it is exact."""
 
     def __init__(self, function: CountFunction) -> None:
         self._function = function

@@ -304,7 +304,7 @@ class SlidingWindow:
         return text
 
     def _rebuild(self, messages: Iterable[Message], fold: Fold | None) -> None:
-        """Build the timeline again, count all messages, and put the fold in force."""
+        """Build the timeline again, count all messages, and apply the fold."""
         self._timeline, self._estimated = Timeline(), [0]
         for message in messages:
             self._append(message)

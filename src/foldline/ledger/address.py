@@ -34,7 +34,7 @@ def check_address(url: str) -> None:
 
 
 def hide_password(url: str) -> str:
-    """The address with "…" in place of its password.
+    """The address with its password replaced by "…".
 
     >>> hide_password("postgresql://ann:secret@host/db"), hide_password("user=ann password=secret")
     ('postgresql://ann:…@host/db', 'user=ann password=…')

@@ -37,7 +37,8 @@ class CacheMiss:
     cause: MissCause
     tokens: int
     usd: float | None = None
-    """What the miss cost more than reading these tokens; None if the model has no known price."""
+    """How much more the miss cost than reading these tokens from the cache, in US dollars. None without a price.
+    """
     path: str = ""
     """The first part of the request that differs from the previous one, such as `messages[3]`; "" if none does."""
     offset: int = -1
@@ -48,7 +49,7 @@ class CacheMiss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The bill of one request, beside the bill of the request that the client sent."""
+    """The cost of one request, and the estimated cost of the request as the client wrote it."""
 
     usage: Usage
     """The provider's figures for the request that was sent."""
@@ -68,7 +69,7 @@ class Receipt:
     client_bytes: int = 0
     is_folded: bool = False
     is_retried: bool = False
-    """Whether the provider refused the request as too large before it was folded and sent again."""
+    """Whether the provider first refused the request as too large, so that it was folded and sent again."""
     is_held_out: bool = False
     """Whether the session is only observed, for comparison."""
     miss: CacheMiss | None = None
@@ -77,7 +78,10 @@ class Receipt:
     field_hashes: Mapping[str, str] = field(default_factory=dict)
     """Hashes of tools, system text, settings and fold, with which the next request is compared."""
     recall_calls: int = 0
-    """Number of calls of the recall tool that the proxy answered; `usage` is the sum of all requests."""
+    """Number of calls of the recall tool that the proxy answered.
+
+    `usage` is then the sum over all requests that it sent.
+    """
     id: int = 0
     """The number of the stored receipt; it grows with time. 0 if it is not stored."""
     at: float = 0.0
@@ -113,7 +117,7 @@ def receipt_body(receipt: Receipt) -> dict[str, Any]:
 
 
 def read_receipts(store: Store, session: str, *, after: int = 0, limit: int = 1_000) -> list[Receipt]:
-    """The receipts of all branches of a session, oldest first, from those with an id above `after` on."""
+    """The receipts of all branches of a session with an id above `after`, oldest first, at most `limit`."""
     found = [
         replace(_receipt(event.body), id=event.id, at=event.at, branch=branch.name)
         for branch in store.branches(session)

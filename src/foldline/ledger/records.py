@@ -150,7 +150,7 @@ class BranchState:
     fold: Fold | None = None
     """The fold in force."""
     folds: tuple[FoldReference, ...] = ()
-    """The folds that were not taken back, oldest first. The last fold is in force."""
+    """The folds that were not undone, oldest first. The last fold is in force."""
     pins: tuple[Pin, ...] = ()
     marks: tuple[LogEntry, ...] = field(default=(), repr=False)
     """The entries from which the state was derived, oldest first, including inherited entries.

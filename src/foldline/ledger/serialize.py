@@ -33,7 +33,7 @@ from foldline.message import (
 DEFLATE_FROM = 512
 """A body with fewer bytes than this is not compressed, because compression would save almost nothing."""
 LEVEL = 1
-"""The zlib level. The level of compression. Higher levels take two to four times as long and save only a tenth more."""
+"""The compression level of zlib. Higher levels take two to four times as long and save only a tenth more."""
 SHARED_FROM = 24
 """A string with fewer characters than this is stored in the part itself, not as an index."""
 

@@ -254,7 +254,7 @@ class Store:
         return self._mark(branch, "fold", body, mark, op)
 
     def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
-        """Take back the newest fold, so that the previous fold is in force again."""
+        """Undo the newest fold, so that the previous fold is in force again."""
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             folds = derive(log.marks(connection, self.tx.owner, branch), before).folds

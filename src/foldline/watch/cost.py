@@ -42,10 +42,10 @@ _MAX_USD = 1e9
 _MAX_REPLIES = 100
 """Maximum number of replies that are remembered.
 
-The pieces of different replies can alternate, but only those of a few replies.
+The pieces of several replies can alternate, but these are always far fewer replies than this.
 """
 _MAX_SESSIONS = 1_000
-"""Maximum number of sessions whose last figure is remembered. One job never resumes so many sessions."""
+"""Maximum number of sessions whose last figure is remembered. A job resumes far fewer sessions than this."""
 
 
 class Spending:

@@ -276,7 +276,7 @@ def _read(path: Path) -> str | None:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether the file may be written. The mode is checked, too, because root can write a read-only file."""
+    """Whether the file may be written. The mode is also checked, because root can write a read-only file."""
     return bool(os.stat(path).st_mode & 0o222) and os.access(path, os.W_OK)
 
 

@@ -27,7 +27,7 @@ DEFAULT_WINDOW = 200_000
 _NO_USAGE = Usage()
 _MAX_TOKENS = 2**53
 _MAX_SESSIONS = 100
-"""Maximum number of sessions that are remembered. One stream never has so many sessions that alternate."""
+"""Maximum number of sessions that are remembered. Far fewer sessions than this alternate in one stream."""
 
 
 class AgentCompaction(NamedTuple):

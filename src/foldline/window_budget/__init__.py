@@ -4,9 +4,9 @@
     messages = await condenser(messages)
 
 This package has the documented names, constants, headers and prompts, and uses foldline's engine. The package deviates
-from the documentation if a documented rule would break a session. It still folds if the newest step is larger than
-`keep_recent`. If a completer fails, it writes a local digest instead of raising an error. It includes the previous
-digest in the next digest. It never separates a call from its result.
+from the documentation if a documented rule would break a session. The package also folds if the newest step is larger
+than `keep_recent`. If a completer fails, the package writes a local digest instead of raising an error. Each digest
+includes the previous digest. A call is never separated from its result.
 """
 
 from __future__ import annotations

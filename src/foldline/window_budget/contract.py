@@ -44,7 +44,7 @@ class BudgetPolicy:
     trigger_ratio: float
     """Share of the usable window above which a fold is due, in (0, 1]."""
     keep_recent: int
-    """Tokens."""
+    """Number of tokens of the newest messages that stay verbatim."""
     reserve_tokens: int | None = None
     """Tokens subtracted from the window before the ratio applies."""
 
@@ -91,7 +91,7 @@ class Summary:
 
 
 class CompleteFn(Protocol):
-    """The model: one request, one reply."""
+    """A function that sends one request to a model and returns its reply."""
 
     def __call__(self, model: Any, context: Any, options: Any = None, logger: Any = None) -> Awaitable[Any]:
         """The assistant's reply to a `Context`."""

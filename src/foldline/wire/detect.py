@@ -27,7 +27,7 @@ class Detected(NamedTuple):
     format: str
     shape: str
     key: str = ""
-    """The field that holds the list, if the value is an object that contains it."""
+    """The field that holds the list, if the value is an object."""
     clear: bool = True
     """False if the format of the value is not clear and a default was used."""
 

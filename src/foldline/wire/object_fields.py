@@ -45,14 +45,14 @@ def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, 
 
 
 def with_inner(value: dict[str, Any], key: str, clean: Callable[[Any], Any]) -> dict[str, Any]:
-    """The object with the cleaned form of the value under `key`; the same object if that value stays the same."""
+    """The object with `clean` applied to the value under `key`; the same object if that value stays the same."""
     inner = value.get(key)
     cleaned = None if inner is None else clean(inner)
     return value if cleaned is inner else {**value, key: cleaned}
 
 
 def with_inner_list(value: dict[str, Any], key: str, clean: Callable[[Any], Any]) -> dict[str, Any]:
-    """The object with the cleaned elements of the list under `key`; the same object if they all stay the same."""
+    """The object with `clean` applied to each element of the list under `key`; the same object if nothing changes."""
     inner = value.get(key)
     if not isinstance(inner, list):
         return value
