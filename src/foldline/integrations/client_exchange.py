@@ -1,7 +1,8 @@
-"""One request of a provider's client: the body that is sent instead of the client's own, and the reply for the session.
+"""One request of a provider's client: the body that is sent in place of the client's own, and the reply for the
+session.
 
-The client's own body is sent unchanged as long as nothing was folded. Requests that carry only a part of the history
-(`previous_response_id` and the like) are not touched.
+The client's own body is sent unchanged as long as nothing was folded. Requests with only a part of the history (for
+example with `previous_response_id`) are never changed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from foldline.wire.formats import Format, request_format
 from foldline.wire.streaming.assembler import Assembler
 
 _PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
-"""Fields of requests whose history the provider has."""
+"""Fields of requests whose earlier messages the provider stores. Such a request has only a part of the history."""
 
 
 class ClientRequests:
@@ -32,11 +33,11 @@ class ClientRequests:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._followed: dict[str, FollowedSession] = {}
-        """The session, followed in each wire format that the client has used."""
+        """A followed session for each wire format that the client has used. All of them follow the same session."""
         self._lock = Lock()
 
     def begin(self, call: ApiCall, body: Any) -> ClientExchange | None:
-        """The exchange for a request; None if it is passed on without being read."""
+        """The exchange for a request; None if the request is passed on without being read."""
         if call.kind != "create" or not isinstance(body, Mapping) or any(body.get(key) for key in _PARTIAL):
             return None
         try:
@@ -69,7 +70,7 @@ class ClientExchange:
 
     @property
     def folded_body(self) -> dict[str, Any] | None:
-        """The body to send; None if the client's own is sent."""
+        """The body to send; None if the client's own body is to be sent."""
         if not self._request.is_changed:
             return None
         elements = list(self._request.items)
@@ -84,7 +85,7 @@ class ClientExchange:
 
     @property
     def betas(self) -> str:
-        """The value that the header `anthropic-beta` needs in addition; "" if none."""
+        """A value that must be added to the header `anthropic-beta`; "" if none is needed."""
         return BINDING_BETA if self._request.is_changed and self._drops_blocks else ""
 
     @property
@@ -114,7 +115,7 @@ class ClientExchange:
 
 
 def _system(body: Mapping[str, Any], format: Format) -> tuple[Message, ...]:
-    """The message for the system field of a request."""
+    """The message for the system field of a request; empty if there is none or it cannot be read."""
     value = body.get(key_in(body, format.system_key)) if format.system_key else None
     if value is None or format.parse_system is None:
         return ()

@@ -1,4 +1,4 @@
-"""`fit` for the message objects of a framework: a list in, a list out, without a session."""
+"""`fit` for the message objects of a framework. It takes a list and returns a list, without a session."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from foldline.integrations.item_codec import ItemCodec
 
 
 def fit_items(items: Sequence[Any], codec: ItemCodec, **options: Any) -> Sequence[Any]:
-    """The items, shortened so that they fit. A list that already fits is returned as the same object.
+    """The items, shortened so that they fit. `options` are those of `foldline.fit`.
 
-    `options` are those of `foldline.fit`. An unchanged message is returned as the caller's own object.
+    If the list already fits, the same list object is returned. An unchanged message is returned as the caller's own
+    object.
     """
     owners: dict[int, Any] = {}
     messages = []

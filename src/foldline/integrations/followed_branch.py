@@ -1,7 +1,8 @@
-"""One branch of a session, with the history that its owner sent last and where each of its items is in the session.
+"""One branch of a session, the last history that its owner sent, and the positions of the history's items in the
+session.
 
-Messages are found by their trace, a hash chain over texts, calls and results. Leading system messages are not a part of
-the chain: they belong to the request, and the owner's own are always sent.
+Messages are found by their trace, a hash chain over texts, calls and results. Leading system messages are not part of
+the chain. They belong to the request: those of the owner are always sent.
 """
 
 from __future__ import annotations
@@ -24,43 +25,49 @@ _LEADING = frozenset({"system", "developer"})
 
 
 class Piece(NamedTuple):
-    """A message of a history."""
+    """A message of a history, and its position in the session."""
 
     owner: int
     """Index of the item that the message was read from."""
     place: int
-    """The session's length up to the message."""
+    """The number of messages in the session up to and including this message."""
     is_stored: bool = True
-    """Whether the session has the message; False for a leading system message and for a message without content."""
+    """Whether the session has the message.
+
+    A leading system message is not stored, and a message without content need not be.
+    """
     system: Message | None = None
-    """The message, if it is a leading system message."""
+    """The message if it is a leading system message; else None."""
 
 
 class HistoryMatch(NamedTuple):
-    """How far a history is that of a branch."""
+    """Which messages of a history are in a branch, from the first message on."""
 
     place: int
-    """The session's length up to the last message that both have."""
+    """The number of messages in the session up to and including the last message that both have."""
     pieces: list[Piece]
     new: list[tuple[int, Message]]
-    """The other messages, each with the index of its item."""
+    """The messages that the branch does not have, each with the index of its item."""
 
 
 class FollowedBranch:
-    """A branch and its last history."""
+    """A branch, and the last history that was sent for it."""
 
     def __init__(self, session: Session, codec: ItemCodec, name: str = MAIN) -> None:
         self.session, self.codec, self.name = session, codec, name
         self.tools: list[Any] | None = None
-        """The tool definitions of the last request; None before the first."""
+        """The tool definitions of the last request; None before the first request."""
         self.is_stale = True
         """Whether the session must be read again, because it is new or because a call failed."""
         self.confirmed = 0
-        """The length of the branch that its owner has sent back. What follows is a reply that may still change."""
+        """The number of leading messages of the branch that its owner has sent back.
+
+        After them comes at most a reply, which the owner may still change.
+        """
         self._start = 0
         """Position in the session of the first message after the system messages."""
         self._chain: list[bytes] = []
-        """The trace after each message of the session from `_start` on."""
+        """For each message of the session from `_start` on, the trace after it."""
         self._items: Sequence[Any] = ()
         self._pieces: list[Piece] = []
 
@@ -70,7 +77,7 @@ class FollowedBranch:
         return self._start + len(self._chain)
 
     def refresh(self) -> None:
-        """Read the session again if another process, or a call that failed, has changed it."""
+        """Read the session again if another process or a failed call has changed it."""
         self.session.refresh()
         if self.is_stale or len(self.session) != self.length:
             messages = self.session.messages
@@ -80,7 +87,7 @@ class FollowedBranch:
             self.confirmed, self.is_stale = self.length, False
 
     def extend(self, messages: Sequence[Message]) -> None:
-        """Add messages to the chain that were added to the session."""
+        """Add messages to the chain. They must have been added to the session."""
         before = self._chain[-1] if self._chain else ROOT
         for message in messages:
             before = trace("", before, message)
@@ -114,7 +121,11 @@ class FollowedBranch:
         return HistoryMatch(place, pieces, [])
 
     def _find(self, place: int, before: bytes, step: bytes) -> int | None:
-        """The length up to a message with the trace `step`; None if another message follows at `place`."""
+        """The number of messages in the session up to and including the message with the trace `step`.
+
+        `place` and `before` are the same number and the trace for the previous message. None if the next message is
+        another one.
+        """
         if step == before:  # a message without content, which the session may or may not have
             return place + (self._trace_at(place) == before)
         while self._trace_at(place) == before:
@@ -122,11 +133,11 @@ class FollowedBranch:
         return place + 1 if self._trace_at(place) == step else None
 
     def is_continued(self, found: HistoryMatch) -> bool:
-        """Whether a history has everything of the branch, except perhaps its last reply."""
+        """Whether a history has all messages of the branch. The last reply may be missing."""
         return found.place >= self.confirmed
 
     def has_at(self, place: int, messages: Sequence[Message]) -> bool:
-        """Whether the branch has these messages at a position."""
+        """Whether the branch has these messages from the position `place` on."""
         before = self._trace_before(place)
         for index, message in enumerate(messages, start=place):
             before = trace("", before, message)
@@ -144,13 +155,13 @@ class FollowedBranch:
     # Changing the branch
 
     def truncate(self, place: int) -> None:
-        """Shorten the branch."""
+        """Shorten the branch to its first `place` messages."""
         self.session.rewind(place)
         del self._chain[place - self._start :]
         self.confirmed = min(self.confirmed, place)
 
     def fork(self, name: str, place: int) -> FollowedBranch:
-        """A new branch with the first messages of this one."""
+        """A new branch with the first `place` messages of this one."""
         fork = FollowedBranch(self.session.branch(name, at=place), self.codec, name)
         fork.tools = self.tools
         fork.refresh()
@@ -173,9 +184,9 @@ class FollowedBranch:
     # What to send
 
     def items_of(self, view: View, plain: Callable[[Message], Message] | None) -> list[Any] | None:
-        """The items for a view; None if the view is the history as it was sent.
+        """The items for a view; None if the view is the unchanged history.
 
-        `plain` is applied to messages that foldline added or changed.
+        `plain` is applied to each message that foldline added or changed.
         """
         timeline = self.session.timeline
         if len(view.messages) == len(timeline) and all(map(is_, view.messages, timeline.messages)):
@@ -192,7 +203,9 @@ class FollowedBranch:
         return shown
 
     def _entries(self, view: View, timeline: Timeline) -> Iterator[tuple[int | None, Message, bool]]:
-        """For each message to send: the index of its item (None if foldline added it), and whether it is unchanged."""
+        """For each message to send: the index of its item (None if foldline added it), the message, and whether it is
+        unchanged.
+        """
         for piece in self._pieces:
             if piece.system is not None:
                 yield piece.owner, piece.system, True

@@ -1,9 +1,9 @@
-"""Keeps a session in step with a history that somebody else owns, and returns what to send for it.
+"""Updates a session from a history that a framework keeps, and returns what to send for the history.
 
 A framework passes its whole history to the model at every call. `FollowedSession.prepare` finds the history in the
-session, adds what is new, and returns the items of the view: the framework's own objects wherever the view shows a
-message unchanged. `FollowedSession.record` adds the reply. A fault of foldline is logged, and the history is sent as it
-is.
+session, adds the new messages, and returns the items of the view. If the view shows a message unchanged, its item is
+the framework's own object. `FollowedSession.record` adds the reply. If foldline fails, the error is logged, and the
+history is sent unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from foldline.session.session import Session
 from foldline.view.compose import View
 
 MAX_BRANCHES = 16
-"""Number of branches of a session that are kept in memory."""
+"""Maximum number of branches of a session in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +38,20 @@ class PreparedRequest:
     """The items to send; the caller's own list if nothing was changed."""
     is_changed: bool = False
     branch: FollowedBranch | None = None
-    """The branch that has the history; None if foldline failed, so that nothing is recorded."""
+    """The branch that has the history. None if foldline failed; the reply is then not recorded."""
     place: int = 0
     """The length of the branch when the request was prepared."""
     view: View | None = None
 
 
 class FollowedSession:
-    """A session with the histories that were sent under it; histories that differ are branches of the session."""
+    """A session that is updated from histories. Histories that differ become branches of the session."""
 
     def __init__(self, session: Session, codec: ItemCodec) -> None:
         self.session, self.codec = session, codec
         self._lock = RLock()
         self._branches = [FollowedBranch(session, codec)]
-        """The branches that were used, the most recently used last."""
+        """The branches in memory, the most recently used one last."""
 
     def prepare(
         self,
@@ -61,10 +61,10 @@ class FollowedSession:
         tools: Sequence[Any] | None = None,
         model: str = "",
     ) -> PreparedRequest:
-        """What to send for a history. Never raises: if foldline fails, the history is sent as it is.
+        """The request to send for a history. Never raises: if foldline fails, the history is sent unchanged.
 
-        `system` are system messages that are no items of the history. `tools` are the tool definitions of the request.
-        `model` is used if the session has no model of its own.
+        `system` are system messages that are not items of the history. `tools` are the tool definitions of the request.
+        `model` is used if the session has no model.
         """
         try:
             with self._lock:
@@ -85,9 +85,9 @@ class FollowedSession:
             LOG.warning("foldline failed to record a reply", exc_info=True)
 
     def follow(self, items: Sequence[Any], *, shorten: bool = False) -> None:
-        """Add what is new in a history, without making a view. Never raises.
+        """Add the new messages of a history to the session, without making a view. Never raises.
 
-        With `shorten`, what the session has in addition is removed from its end.
+        If the session has further messages after those of the history, `shorten` removes them.
         """
         try:
             with self._lock:
@@ -122,7 +122,10 @@ class FollowedSession:
         )
 
     def _locate(self, items: Sequence[Any]) -> tuple[FollowedBranch, HistoryMatch]:
-        """The branch that shares most with a history, and how far. A branch that the history continues is preferred."""
+        """The branch that shares the most messages with a history, and the match of the two.
+
+        A branch that the history continues is preferred.
+        """
         best, found = self._branches[-1], self._branches[-1].align(items)
         if not best.is_continued(found):
             for other in reversed(self._branches[:-1]):
@@ -133,7 +136,10 @@ class FollowedSession:
         return best, found
 
     def _shortened(self, branch: FollowedBranch, match: HistoryMatch) -> FollowedBranch:
-        """The branch without the messages that the history does not have: shortened by an unconfirmed reply, or new."""
+        """The branch, shortened to the messages that the history has.
+
+        If only an unconfirmed reply has to go, the same branch is shortened; else the result is a new branch.
+        """
         if match.place >= branch.confirmed:
             branch.truncate(match.place)
             return branch
@@ -157,7 +163,10 @@ class FollowedSession:
     def _configure(
         self, branch: FollowedBranch, system: Sequence[Message], tools: Sequence[Any] | None, model: str
     ) -> None:
-        """Tell the session about a changed model, changed tools, and system messages that it does not have."""
+        """Update the model and the tools of the session.
+
+        If it has no system messages, also the size of those in the request.
+        """
         session = branch.session
         if system and branch.length and not session.timeline.lead:
             tokens = sum(map(session.size, system))
@@ -196,7 +205,9 @@ def _has_recall(tools: Sequence[Any] | None) -> bool:
 
 
 def _plain(message: Message) -> Message:
-    """A message that foldline added, without handles and without advice to recall, for a model without that tool."""
+    """A message that foldline added, without handles and without advice to use recall, for a model without the recall
+    tool.
+    """
     if message.kind != "digest":
         return without_recall_advice(message)
     return message.with_parts(Text(text=without_handles(message.text)))

@@ -1,8 +1,8 @@
-"""A session as a hand-over for another agent: a text, or a session file that the agent resumes from.
+"""Hands a session over to another agent, as a text or as a session file that the agent can resume.
 
-The text has the digest of everything before the last turn, and then the last turn. It is a message of the user, marked
-as reference. Secrets are removed. A session file holds only this message, because calls and thinking of one agent mean
-nothing to another.
+The text consists of the digest of everything before the last turn, and the last turn. It is written as a message of the
+user and marked as reference. Secrets are removed. A session file has only this message, because one agent cannot use
+the calls and the thinking of another.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from foldline.session.session import Session
 
 TARGETS = ("markdown", "claude-code", "codex", "pi")
 PART_CHARS = 4_000
-"""The largest number of characters of one part of the last turn. The middle of a longer part is left out."""
+"""Maximum number of characters in one part of the last turn. The middle of a longer part is left out."""
 TURN_CHARS = 60_000
-"""The largest number of characters of the last turn. Its oldest messages are left out."""
+"""Maximum number of characters in the last turn. If it is longer, its oldest messages are left out."""
 _INTRODUCTION = (
     "You take over the work of another agent. Below is the record of its session, for reference: first a digest of the"
     " earlier conversation, then the last turn. Check the state of the files before you change them, and go on where it"
@@ -39,14 +39,16 @@ class SessionFile:
     """A session file of an agent."""
 
     path: Path
-    """Where the agent looks for it."""
+    """The path at which the agent looks for the file."""
     data: bytes
     resume: str
-    """The command that continues from it."""
+    """The command that makes the agent resume the file."""
 
 
 def handoff_text(session: Session) -> str:
-    """The hand-over of a session as Markdown. The session is folded before its last turn if that is possible."""
+    """The text that hands a session over, as Markdown. The session is folded before its last turn
+    if that is possible.
+    """
     session.fold(force=True)
     timeline, fold = session.timeline, session.timeline.fold
     digest = fold.digest.message.text if fold and fold.digest else ""
@@ -96,7 +98,7 @@ def _shortened(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """The text in a code block whose fence does not occur in the text."""
+    """The text in a code block, with a fence that does not occur in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -109,7 +111,7 @@ def _fenced(text: str) -> str:
 def session_file(  # noqa: PLR0913 (all but two are named at the call)
     target: str, text: str, *, folder: Path, session_id: str, at: datetime, environment: Mapping[str, str] = os.environ
 ) -> SessionFile:
-    """The session file of an agent that works in `folder`; `at` is its time in UTC."""
+    """The session file for an agent that works in `folder`. `at` is the time of the file in UTC."""
     time = at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
     home = Path(environment.get("HOME") or Path.home())
     if target == "claude-code":

@@ -1,4 +1,4 @@
-"""Hands a copy of the bytes of an HTTP reply to an exchange, while the client reads them.
+"""Passes a copy of each HTTP reply to an exchange, while the client reads it.
 
 The response object stays the client's own. Only its methods `iter_bytes` and `close` (or `aiter_bytes` and `aclose`)
 are replaced; all other ways to read a response use these. If the client closes the response early, the part that was

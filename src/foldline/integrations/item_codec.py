@@ -1,4 +1,4 @@
-"""Converts between the items of somebody else's history (dicts, or a framework's objects) and messages."""
+"""Converts the items of a framework's history (dicts or objects) to messages, and messages to items."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "file": "d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCodec:
-    """The two conversions of one kind of item."""
+    """The two conversions for one kind of item."""
 
     read: Callable[[Any], Sequence[Message]]
-    """Returns the messages of an item; usually one."""
+    """Returns the messages of an item. Most items have one."""
     write: Callable[[Sequence[Message], Any], Sequence[Any]]
     """Returns new items for changed messages.
 
@@ -41,12 +41,12 @@ def wire_codec(name: str) -> ItemCodec:
 
 
 def result_text(result: ToolResult) -> str:
-    """The text of a tool result, with a note in place of everything that is not text."""
+    """The text of a tool result. Each part that is not text is replaced by a note."""
     return "\n".join(part.text if isinstance(part, Text) else f"[{part_kind(part)}]" for part in result.parts)
 
 
 def part_kind(part: Part) -> str:
-    """What a part is, in one word: its kind, or the name of its class."""
+    """One word for a part: its kind or, without one, the name of its class."""
     return getattr(part, "kind", "") or type(part).__name__.lower()
 
 
@@ -65,7 +65,10 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def usage_of(total: int, *, cache_read: int = 0, cache_write: int = 0, output: int = 0) -> Usage:
-    """The usage for figures in which `total` contains what was read from the cache and written to it."""
+    """The usage for these token counts.
+
+    `total` is the whole prompt, including the tokens read from and written to the cache.
+    """
     read, written = cache_read or 0, cache_write or 0
     return Usage(input=max(total - read - written, 0), cache_read=read, cache_write=written, output=output)
 

@@ -28,7 +28,7 @@ from foldline.session.session import Session
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
 _CALLS = ("tool_use", "tool_call", "function_call", "tool_call_chunk", "input_json_delta", "invalid_tool_call")
-"""Blocks of a reply that its `tool_calls` repeat."""
+"""Types of content blocks that contain a call. They are skipped, because `tool_calls` has the same calls."""
 _THINKING = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
 
 
@@ -82,7 +82,7 @@ def _folded(request: ModelRequest[Any], prepared: PreparedRequest) -> ModelReque
 
 
 def _replies(response: Any) -> list[BaseMessage]:
-    """The messages of a model response, in all three forms that a handler may return."""
+    """The messages of a model response. A handler may return three forms of response."""
     if isinstance(response, BaseMessage):
         return [response]
     return list(getattr(response, "model_response", response).result)
@@ -97,7 +97,7 @@ def _definition(tool: Any) -> dict[str, Any]:
 
 
 def read_message(item: BaseMessage) -> tuple[Message, ...]:
-    """The message for a message of LangChain."""
+    """The foldline message for a LangChain message."""
     blocks = [item.content] if isinstance(item.content, str) else item.content
     parts = [part for block in blocks if (part := _part(block)) is not None]
     if isinstance(item, ToolMessage):
@@ -112,7 +112,7 @@ def read_message(item: BaseMessage) -> tuple[Message, ...]:
 
 
 def _part(block: Any) -> Part | None:
-    """The part for a content block; None for a call, because `tool_calls` has it too."""
+    """The part for a content block; None for a block with a call, because `tool_calls` has the same call."""
     if isinstance(block, str):
         return Text(text=block) if block else None
     kind = block.get("type", "")
@@ -138,7 +138,9 @@ def _meta(item: AIMessage) -> Meta:
 
 
 def write_message(message: Message, item: BaseMessage | None) -> BaseMessage:
-    """The message for LangChain: a copy of `item` with the new content, or a new one."""
+    """The LangChain message for a foldline message: a copy of `item` with the new content or, without an item, a new
+    message.
+    """
     if message.results:
         result = message.results[0]
         if isinstance(item, ToolMessage):

@@ -32,7 +32,7 @@ _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "dat
 
 
 class FoldlineMemory(BaseMemory):
-    """A memory on a session. Without a session, it is in memory and has the default policy."""
+    """A LlamaIndex memory that stores its messages in a session. Without a session, a new one in memory is used."""
 
     _history: StoredHistory = PrivateAttr()
 
@@ -47,7 +47,7 @@ class FoldlineMemory(BaseMemory):
 
     @classmethod
     def from_defaults(cls, session: Session | None = None, **fields: Any) -> FoldlineMemory:
-        """A memory on a session."""
+        """A memory that stores its messages in a session."""
         return cls(session, **fields)
 
     def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:  # noqa: A002 (LlamaIndex's name)
@@ -88,7 +88,7 @@ def fit_messages(messages: Sequence[ChatMessage], **options: Any) -> Sequence[Ch
 
 
 def read_message(item: ChatMessage) -> tuple[Message, ...]:
-    """The message for a message of LlamaIndex."""
+    """The foldline message for a LlamaIndex message."""
     parts = tuple(_part(block) for block in item.blocks)
     role, call_id = _ROLES.get(str(item.role.value), "user"), item.additional_kwargs.get("tool_call_id")
     if role == "tool" and call_id:
@@ -129,7 +129,9 @@ def _part(block: Any) -> Part:
 
 
 def write_message(message: Message, item: ChatMessage | None) -> ChatMessage:
-    """The message for LlamaIndex: a copy of `item` with the new content, or a new one."""
+    """The LlamaIndex message for a foldline message: a copy of `item` with the new content or, without an item, a new
+    message.
+    """
     if message.results:
         result = message.results[0]
         blocks: list[Any] = [llama.TextBlock(text=result_text(result))]

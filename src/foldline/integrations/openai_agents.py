@@ -1,10 +1,10 @@
-"""OpenAI Agents: a session on a ledger, with the filter that folds what the model receives.
+"""OpenAI Agents: a session that stores its items in a ledger, and a filter that folds what the model receives.
 
     session = FoldlineSession(ledger.session("user-42", model="gpt-5.6"))
     await Runner.run(agent, "Hello", session=session, run_config=session.run_config(), hooks=session.hooks)
 
-The session returns every item of the conversation. The filter of its run config replaces them by the view before each
-call of the model, also within a run. The hooks record the usage of each reply; without them, the size is estimated.
+The session returns every item of the conversation. Before each call of the model, the filter in the run config replaces
+the items by the view. The hooks record the usage of each reply; without them, the size is estimated.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ CODEC = wire_codec("openai-responses")
 
 
 class FoldlineSession:
-    """A session of OpenAI Agents on a session of foldline."""
+    """A session of OpenAI Agents that stores its items in a foldline session."""
 
     session_settings: SessionSettings | None = None
 
     def __init__(self, session: Session, session_id: str = "") -> None:
         self.session_id = session_id or session.name or "foldline"
         self.hooks: RunHooks[Any] = FoldlineHooks(self)
-        """Pass these as `hooks=` to the runner. If you have your own, call their `on_llm_end` from yours."""
+        """Pass these hooks as `hooks=` to the runner.
+
+        If you have hooks of your own, call `on_llm_end` of these hooks from yours.
+        """
         self.prepared: PreparedRequest | None = None
-        """The request that is being answered."""
+        """The request that was sent last, to which the next reply belongs."""
         self.history = StoredHistory(session, CODEC)
 
     def run_config(self, **options: Any) -> RunConfig:

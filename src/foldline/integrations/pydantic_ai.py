@@ -40,12 +40,12 @@ class FoldlineCapability(AbstractCapability[Any]):
         self.id, self.description, self.defer_loading = None, None, False
         self._sessions = FollowedSessions(session, CODEC, policy=policy, default_name="pydantic-ai")
         self._prepared: dict[str, tuple[FollowedSession, PreparedRequest]] = {}
-        """The request of each run that is being answered, by its run id."""
+        """For each run id, the request of the run that is being answered."""
 
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Replace the messages of an attempt by those of the view."""
+        """Replace the messages of a request by those of the view. This is called for every attempt."""
         followed, prepared = await asyncio.to_thread(self._prepare, ctx, request_context)
         self._prepared[ctx.run_id or ""] = followed, prepared
         return replace(request_context, messages=list(prepared.items)) if prepared.is_changed else request_context
@@ -86,7 +86,7 @@ def _definition(tool: Any) -> dict[str, Any]:
 
 
 def read_message(item: ai.ModelMessage) -> list[Message]:
-    """The messages for a message of Pydantic AI. A request may begin with system messages."""
+    """The foldline messages for a Pydantic AI message. A request may begin with system messages."""
     if isinstance(item, ai.ModelResponse):
         return [Message(role="assistant", parts=tuple(map(_reply_part, item.parts)), meta=_meta(item))]
     lead = [part for part in item.parts if isinstance(part, ai.SystemPromptPart)]
@@ -141,7 +141,9 @@ def _meta(item: ai.ModelResponse) -> Meta:
 
 
 def write_messages(messages: Sequence[Message], item: ai.ModelMessage | None) -> list[ai.ModelMessage]:
-    """The messages for Pydantic AI: a copy of `item` with what they still have, or new ones."""
+    """The Pydantic AI messages for foldline messages: a copy of `item` with the parts that are
+    left, or new messages.
+    """
     if item is None:
         return [_new_message(message) for message in messages]
     if isinstance(item, ai.ModelResponse):
@@ -159,7 +161,7 @@ def write_messages(messages: Sequence[Message], item: ai.ModelMessage | None) ->
 
 
 def _kept_reply(message: Message, item: ai.ModelResponse) -> list[Any]:
-    """The parts of a reply without the thinking and the calls that the message no longer has."""
+    """The parts of a reply. Thinking and calls that `message` does not have are left out."""
     calls = {call.id for call in message.calls}
     thinks = any(isinstance(part, Thinking) for part in message.parts)
     return [
@@ -171,7 +173,7 @@ def _kept_reply(message: Message, item: ai.ModelResponse) -> list[Any]:
 
 
 def _kept_request(message: Message, item: ai.ModelRequest) -> list[Any]:
-    """The parts of a request, with the results as the message has them."""
+    """The parts of a request. Their results are replaced by those of `message`."""
     results = {result.call_id: result for result in message.results}
     parts: list[Any] = []
     for part in item.parts:

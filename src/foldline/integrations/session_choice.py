@@ -1,4 +1,6 @@
-"""Chooses the session for a conversation of a framework: the given one, or one for each conversation by its name."""
+"""Chooses the session for a framework's conversation: the given session, or a separate one for each
+conversation name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from foldline.session.open_ledger import Ledger
 from foldline.session.session import Session
 
 MAX_OPEN_SESSIONS = 256
-"""Number of sessions that are kept open. A session on a ledger is opened again when it is needed."""
+"""Maximum number of open sessions. A session on a ledger is opened again when it is needed."""
 
 
 class FollowedSessions:

@@ -1,7 +1,7 @@
-"""The history of a framework that leaves the storage of its messages to foldline.
+"""Stores the history of a framework that does not store its messages itself.
 
-The items are kept in memory as the framework gave them, and in a session. After a restart they are read from the
-session. If the session fails, the items in memory are used, and the failure is logged.
+The items are kept in memory, as the framework gave them, and in a session. After a restart, they are read from the
+session. If the session fails, the items in memory are used, and the error is logged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class StoredHistory:
         self.replace([*self.items(), *items])
 
     def replace(self, items: Sequence[Any]) -> None:
-        """Make this the history. The session keeps what is left out on another branch."""
+        """Replace the history by these items.
+
+        Messages that are no longer part of it stay on another branch of the session.
+        """
         with self._lock:
             self._items = list(items)
             self.followed.follow(self._items)

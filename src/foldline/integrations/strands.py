@@ -26,16 +26,16 @@ from foldline.session.session import Session
 
 
 class FoldlineConversationManager(ConversationManager):
-    """Keeps the messages of an agent inside the window. Without a session, it is in memory."""
+    """Keeps the messages of an agent inside the window. Without a session, a new one in memory is used."""
 
     def __init__(self, session: Session | None = None) -> None:
         super().__init__()
         self._history = StoredHistory(session if session is not None else Session(), CODEC)
         self._shown: list[Any] = []
-        """The messages of the agent after the last change."""
+        """The messages of the agent after the last call of `apply_management`."""
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
-        """Fold before each call of the model."""
+        """Register a hook that folds before each call of the model."""
         super().register_hooks(registry, **kwargs)
         registry.add_callback(BeforeModelCallEvent, self._before_model_call)
 
@@ -88,7 +88,7 @@ def _definition(spec: Any) -> dict[str, Any]:
 
 
 def read_message(item: Any) -> tuple[Message, ...]:
-    """The message for a message of Strands."""
+    """The foldline message for a Strands message."""
     used = (item.get("metadata") or {}).get("usage")
     meta = Meta(usage=_usage(used)) if used and item["role"] == "assistant" else Meta()
     return (Message(role=item["role"], parts=tuple(map(_part, item["content"])), meta=meta),)
@@ -124,7 +124,9 @@ def _part(block: Any) -> Part:
 
 
 def write_message(message: Message, item: Any) -> dict[str, Any]:
-    """The message for Strands: a copy of `item` with the new content, or a new one."""
+    """The Strands message for a foldline message: a copy of `item` with the new content or, without an item, a new
+    message.
+    """
     content = [block for part in message.parts if (block := _block(part)) is not None]
     role = "assistant" if message.role == "assistant" else "user"
     return {**item, "content": content} if item else {"role": role, "content": content}

@@ -1,11 +1,11 @@
-"""`foldline.wrap`: a provider's client whose calls are folded underneath.
+"""`foldline.wrap`: a copy of a provider's client that folds the history in each of its requests.
 
     client = foldline.wrap(anthropic.Anthropic(), session=session)
     client.messages.create(model=…, max_tokens=…, messages=messages)     # the whole history, as before
 
-The wrapped client is a copy with the same type. Its requests are changed on their way to the network, so every method
+The wrapped client is a copy with the same type. Its requests are changed just before they are sent, so every method
 works as before: sync and async, with and without streaming, `parse`, `with_raw_response`, tool runners and chats. An
-error of the model reaches you unchanged. If foldline fails, the request is sent as it was.
+error of the model reaches you unchanged. If foldline fails, the request is sent unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Client = TypeVar("Client")
 
 
 def wrap(client: Client, *, session: Session | None = None) -> Client:
-    """A copy of a client of OpenAI, Anthropic or Google. It records its conversation in the session and sends its view.
+    """A copy of a client of OpenAI, Anthropic or Google. It records its conversation in the session and sends the view.
 
     Pass the whole history with every call, as you do without foldline. Histories that differ become branches of the
     session. Without `session`, a session in memory with the default policy is used.
@@ -51,7 +51,7 @@ def wrap(client: Client, *, session: Session | None = None) -> Client:
 
 
 def _with_http(client: Any, requests: ClientRequests) -> Any:
-    """The client with a copy of its HTTP client that folds the bodies of requests."""
+    """A copy of the client. Its HTTP client is replaced by a copy that folds the bodies of requests."""
     http = copy.copy(client._client)
     is_async = hasattr(http, "aclose")
     http.send = (_async_sender if is_async else _sender)(http, requests)
@@ -117,7 +117,7 @@ def _folded_request(http: Any, request: Any, exchange: ClientExchange) -> Any:
 
 
 def _with_api_client(client: Any, requests: ClientRequests) -> Any:
-    """The client with a copy of its API client that folds the bodies of requests."""
+    """A copy of the client. Its API client is replaced by a copy that folds the bodies of requests."""
     wrapped, api = copy.copy(client), copy.copy(client._api_client)
     api.request, api.request_streamed = _api_request(api, requests), _api_stream(api, requests)
     api.async_request = _async_api_request(api, requests)

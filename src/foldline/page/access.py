@@ -1,8 +1,9 @@
-"""Which requests the page answers, and the headers that it adds to every response.
+"""Decides which requests the page answers, and adds headers to every response.
 
-Without a token, only requests from this machine are answered, and only if the header `Host` names this machine: a page
-of another site cannot read the API by giving its own name the address 127.0.0.1. A call that changes something must be
-JSON, carry the header `X-Foldline`, and come from the page itself. A form or a script of another site cannot send that.
+Without a token, only requests from this machine are answered, and only if the header `Host` names this machine.
+Otherwise a page of another site could read the API, by giving its own name the address 127.0.0.1. A call that changes
+something must be JSON, have the header `X-Foldline`, and come from the page itself. A form or a script of another site
+cannot send such a call.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ AsgiSend: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, AsgiReceive, AsgiSend], Awaitable[None]]
 
 CALL_HEADER = "x-foldline"
-"""The header that every changing call carries. A browser lets only the page's own scripts send it."""
+"""The header that every changing call must have. A browser lets only the page's own scripts send it."""
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LOCAL_CLIENTS = frozenset({"127.0.0.1", "::1"})
 _SAFE_METHODS = frozenset({"GET", "HEAD"})

@@ -1,4 +1,7 @@
-"""What the page can change: preview and make a fold, undo it, pin and unpin. Every call goes to `Session`."""
+"""The changes that the page can make: preview and make a fold, undo it, pin and unpin.
+
+All of them are made by `Session`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from foldline.session import Session
 from foldline.session.preview import Preview, preview_of
 
 _PREVIEWS = 32
-"""How many previews are kept until they are approved."""
+"""Maximum number of previews that are kept for approval."""
 
 
 class PageActions:
@@ -32,7 +35,7 @@ class PageActions:
         return self.sources.ledger_of(owner).session(session, branch=branch)
 
     def preview(self, *, before: str = "", force: bool = False, instructions: str = "", **where: str) -> dict[str, Any]:
-        """What a fold would do now. `id` is the preview's name for `approve`; "" if nothing would be folded."""
+        """What a fold would do now. `id` is the name of the preview, for `approve`; "" if nothing would be folded."""
         opened = self._session(**where)
         found = opened.preview(before=before, force=force, instructions=instructions)
         if found is None:
@@ -61,7 +64,7 @@ class PageActions:
         return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
 
     def unfold(self, **where: str) -> dict[str, Any]:
-        """Undo the newest fold. `undo` is the name under which `approve` makes it again."""
+        """Undo the newest fold. `undo` in the answer is a name for `approve`, which makes the fold again."""
         opened = self._session(**where)
         taken_back = opened.timeline.fold
         opened.unfold()

@@ -1,4 +1,4 @@
-"""What could leave the window now: the largest, oldest, superseded and repeated messages, with what a fold frees."""
+"""Finds messages that could leave the window now: the largest, oldest, superseded and repeated ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from foldline.session.state import State
 from foldline.tool_calls import read_key
 
 _EACH = 4
-"""How many messages of each kind are listed."""
+"""Maximum number of messages of each kind in the list."""
 _LEAST_SHARE = 0.01
 """A message that takes less than this share of the usable window is not listed."""
 _WORDS = 120
 
 
 def advice(reader: SessionReader) -> dict[str, Any]:
-    """The messages that are worth leaving out, the largest first, each with what a fold up to it would do."""
+    """The messages that are worth leaving out, the largest first.
+
+    Each row says what a fold up to that message would do.
+    """
     with reader.lock:
         state = reader.state()
         least = max(50, int(_LEAST_SHARE * state.usable))
@@ -32,7 +35,7 @@ def advice(reader: SessionReader) -> dict[str, Any]:
 
 
 def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
-    """The messages to list, by index, each with its kind and the reason."""
+    """The messages to list. The key is the index; the value has the kind and the reason."""
     stop = timeline.tail
     live = [
         index for index in range(timeline.cut, stop) if index not in timeline.pins and timeline.tokens(index) >= least
@@ -52,7 +55,7 @@ def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
 
 
 def _superseded(timeline: Timeline) -> Iterator[tuple[int, int]]:
-    """The results of calls that were made again later, each with the later result."""
+    """Pairs of indexes: a result of a call that was made again later, and the later result."""
     calls: dict[str, str] = {}
     newest: dict[str, int] = {}
     for index in range(timeline.cut, len(timeline)):
@@ -68,7 +71,7 @@ def _superseded(timeline: Timeline) -> Iterator[tuple[int, int]]:
 
 
 def _repeated(timeline: Timeline) -> Iterator[tuple[int, int]]:
-    """The results whose text is the same as that of a later result, each with the later one."""
+    """Pairs of indexes: a result, and a later result with the same text."""
     newest: dict[bytes, int] = {}
     for index in range(timeline.cut, len(timeline)):
         for result in timeline.messages[index].results:

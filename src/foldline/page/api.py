@@ -28,7 +28,7 @@ from foldline.page.sources import PageSources
 from foldline.recall.search import RecallQuery, search
 
 _CACHED = 256
-"""How many answers are kept."""
+"""Maximum number of answers in the cache."""
 _RECALL_TOKENS = 6_000
 
 
@@ -43,7 +43,7 @@ class PageApi:
     def _cached(
         self, make: Callable[[SessionReader], dict[str, Any]], owner: str, session: str, branch: str
     ) -> dict[str, Any]:
-        """The answer of a function for the current version of a session."""
+        """The answer of `make` for the current version of a session. The answer is cached."""
         reader = self.sources.reader(owner, session, branch)
         key = (make.__name__, owner, session, branch, reader.version())
         with self._lock:
@@ -57,7 +57,7 @@ class PageApi:
         return found
 
     def status(self) -> dict[str, Any]:
-        """What the page serves."""
+        """The version of foldline, and which sessions the page serves."""
         sources = self.sources
         return {
             "foldline": __version__,

@@ -35,7 +35,7 @@ from foldline.redact.redact import redact
 
 STATIC = Path(__file__).parent / "static"
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""The largest body of a call. A dropped transcript is the largest."""
+"""Maximum size of the body of a call, in bytes. Only a transcript that is dropped on the page can be so large."""
 
 
 def page_app(  # noqa: PLR0913  # all but one are named at the call
@@ -91,7 +91,7 @@ def _endpoint(operation: Operation) -> Callable[[Request], Any]:
 
 
 def _json(request: Request, value: Any) -> Response:
-    """The answer; 304 without a body if the client has this version already."""
+    """The response with the answer. If the client already has this version, the response is 304 without a body."""
     version = value.get("version") if isinstance(value, dict) else None
     headers = {"cache-control": "no-store"}
     if version:

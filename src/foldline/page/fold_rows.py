@@ -1,4 +1,6 @@
-"""Folds as JSON: the list of a session's folds, and one fold with its digest and its difference to the one before."""
+"""Folds as JSON: the list of a session's folds, and one fold with its digest and the changes from
+the previous digest.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from foldline.page.session_reader import SessionReader
 from foldline.plan.timeline import handle
 
 _DIFF_LINES = 2_000
-"""Digests with more lines than this are not compared."""
+"""Digests with more lines than this are not compared with each other."""
 
 
 def fold_row(number: int, reference: FoldReference, fold: Fold) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
 
 
 def whole_fold(reader: SessionReader, number: int) -> dict[str, Any]:
-    """One fold with its digest, and the lines that differ from the digest before."""
+    """One fold with its digest, and the lines in which the digest differs from the previous one."""
     folds = reader.log().folds
     if not 1 <= number <= len(folds):
         raise InputError(f"there is no fold {number}", hint=f"the session has {len(folds)} folds")
@@ -77,7 +79,7 @@ def _text_of(fold: Fold | None) -> str:
 
 
 def _changes(before: str, after: str) -> list[list[str]]:
-    """The lines of two texts, each with `same`, `gone` or `new`."""
+    """The lines of two texts. Each line is marked as `same`, `gone` or `new`."""
     old, new = before.splitlines(), after.splitlines()
     if len(old) > _DIFF_LINES or len(new) > _DIFF_LINES:
         return []

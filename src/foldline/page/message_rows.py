@@ -13,11 +13,11 @@ from foldline.page.session_reader import SessionReader
 from foldline.tool_calls import interpret_call
 
 PAGE_ROWS = 500
-"""The most rows of one answer."""
+"""Maximum number of rows in one answer."""
 _WORDS = 260
-"""The most characters of a message in a row."""
+"""Maximum number of characters of a message in a row."""
 PART_CHARS = 100_000
-"""The most characters of a part, unless the whole is asked for."""
+"""Maximum number of characters of a part, unless the caller asks for the whole part."""
 
 
 def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]:

@@ -15,15 +15,15 @@ from foldline.ledger import Store
 from foldline.ledger.receipts import Receipt, read_receipts, sum_receipts
 
 _RECEIPTS = 1_000
-"""Receipts that are read at once."""
+"""Number of receipts that are read at once."""
 _LEAST_SESSIONS = 3
-"""With fewer sessions on a side, no uncertainty can be given."""
+"""If one side of the comparison has fewer sessions than this, no uncertainty can be computed."""
 _SPREAD = 1.96
-"""Standard errors on each side of a 95 % interval."""
+"""Half the width of a 95 % interval, in standard errors."""
 
 
 def money_report(stores: Sequence[Store], folders: Sequence[str], *, by: str, source: str) -> dict[str, Any]:
-    """The totals by group. `source` is `ledger` or `files`."""
+    """Tokens and money by group. `source` is `ledger` or `files`."""
     if by not in GROUPS:
         raise InputError(f"unknown group {by!r}", hint=f"use one of {', '.join(GROUPS)}")
     if source not in ("ledger", "files"):
@@ -54,7 +54,7 @@ def money_report(stores: Sequence[Store], folders: Sequence[str], *, by: str, so
 
 
 def all_receipts(store: Store) -> Iterator[tuple[tuple[str, str], list[Receipt]]]:
-    """The receipts of each session of a store that has any, with the owner and the name of the session."""
+    """For each session of a store that has receipts: the owner and the name of the session, and the receipts."""
     for info in store.sessions():
         found: list[Receipt] = []
         while page := read_receipts(store, info.name, after=found[-1].id if found else 0, limit=_RECEIPTS):
@@ -64,7 +64,7 @@ def all_receipts(store: Store) -> Iterator[tuple[tuple[str, str], list[Receipt]]
 
 
 def _savings(receipts: Sequence[Receipt]) -> dict[str, Any] | None:
-    """What the folds of the proxy saved, from its receipts; None if there are none."""
+    """What the folds of the proxy saved, computed from its receipts; None if there are no receipts."""
     if not receipts:
         return None
     total = sum_receipts(receipts)
@@ -94,10 +94,11 @@ class _Side(NamedTuple):
 
 
 def holdout_comparison(sessions: Iterable[Sequence[Receipt]]) -> dict[str, Any] | None:
-    """The price of a request in sessions with folds and in sessions that were only observed; None without hold-out.
+    """Compares the cost of a request in sessions with folds and in held-out sessions; None if one of the groups is
+    empty.
 
-    `difference` is the saving per request in US dollars, `low` and `high` are the ends of its 95 % interval; None with
-    too few sessions on a side.
+    `difference` is the saving per request in US dollars. `low` and `high` are the ends of its 95 % interval; they are
+    None if a group has too few sessions.
     """
     sides: dict[bool, list[list[float]]] = {False: [], True: []}
     for receipts in sessions:

@@ -11,7 +11,9 @@ _NUMBER = Parameter(name="number", about="The number, counted from 1.", type="in
 
 
 def _answer(**names: str) -> dict[str, str]:
-    """The fields of an answer: the keyword is their type, with `_or_null` if a field may be null.
+    """The fields of an answer with their types. Each keyword is a type and has the names of the fields.
+
+    In a keyword, `_or_null` says that the fields may be null.
 
     >>> _answer(string="id version", object_or_null="digest")
     {'id': 'string', 'version': 'string', 'digest': 'object|null'}
@@ -104,7 +106,7 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="window",
             call=api.window,
-            summary="The window at a request, and the difference to the request before",
+            summary="The window at a request, and the change since the previous request",
             parameters=(*SESSION, _NUMBER),
             returns=_answer(integer="number message tokens cut", array="added kinds"),
         ),

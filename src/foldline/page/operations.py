@@ -1,4 +1,4 @@
-"""The operations of the API in one table. Routes, checks of parameters and the OpenAPI document are made from it."""
+"""The table of the API's operations. Routes, checks of parameters and the OpenAPI document are made from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Parameter:
     about: str
     type: str = "string"
     default: Any = None
-    """The value if it is not given. A parameter without a default is required."""
+    """The value of an optional parameter that is not given."""
     required: bool = False
     least: int | None = None
 
@@ -36,7 +36,7 @@ class Operation:
     changes: bool = False
     """Whether the call is a POST with a JSON body."""
     returns: Mapping[str, str] = field(default_factory=dict)
-    """The fields of the answer with their JSON types."""
+    """The fields of the answer, and the JSON type of each."""
 
 
 SESSION = (

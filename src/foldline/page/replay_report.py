@@ -1,4 +1,4 @@
-"""What policies would have done with a transcript that was dropped on the page. Nothing is stored."""
+"""Computes what policies would have done with a transcript that was dropped on the page. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from foldline.wire import Transcript, read_all
 
 DEFAULT_POLICIES = ("balanced", "thrifty", "verbatim")
 _POINTS = 600
-"""The most sizes of requests that are returned; of longer sessions, every n-th."""
+"""Maximum number of request sizes in the answer. If a session has more requests, only every n-th size is returned."""
 
 
 def replay_report(*, name: str, text: str, policies: str, window: int, model: str) -> dict[str, Any]:
-    """Replay the first conversation of a transcript under several policies. `policies` are names with commas."""
+    """Replay the first conversation of a transcript under several policies. `policies` are names
+    separated by commas.
+    """
     transcript = _read(name, text)
     chosen = [one.strip() for one in policies.split(",") if one.strip()] or list(DEFAULT_POLICIES)
     unknown = [one for one in chosen if one not in presets()]

@@ -1,4 +1,4 @@
-"""The requests of a session in order: size, cache, folds, misses with their causes, and the window at each request."""
+"""The requests of a session in order: size, cache use, folds, cache misses with their causes, and the window."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader
 from foldline.plan.fold_cost import prices_of, request_cost
 
 _TURNS = 12
-"""How many of the newest turns the growth is taken from."""
+"""The growth of a session is computed from this number of newest turns."""
 _MISS_TOKENS = 1_024
-"""Fewer missed tokens than this are not called a miss."""
+"""If fewer tokens are missed than this, no miss is reported."""
 _MILLION = 1e6
 
 
 CAUSES = {
-    "expired": "the cache expired, {minutes} minutes after the request before",
+    "expired": "the cache expired, {minutes} minutes after the previous request",
     "tools": "the client changed its tools",
     "system": "the client changed its system prompt",
     "history": "the client changed messages that it had sent before",
@@ -31,19 +31,19 @@ CAUSES = {
     "settings": "the client changed a setting of the request",
     "fold": "a fold replaced messages by a digest",
     "lookback": "too many blocks were added between two breakpoints of the cache",
-    "provider": "the provider did not read its cache, although the request begins like the one before",
+    "provider": "the provider did not read its cache, although the request begins like the previous one",
 }
-"""The causes of the proxy's receipts as sentences."""
+"""For each cause of a cache miss in a receipt, a sentence."""
 
 
 def cause_text(miss: CacheMiss) -> str:
-    """Why the cache was not read, with the first part of the request that differs."""
+    """The reason for a cache miss, with the first part of the request that differs."""
     text = CAUSES.get(miss.cause, miss.cause).format(minutes=round(miss.pause_s / 60))
     return f"{text} ({miss.path})" if miss.path else text
 
 
 def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
-    """The receipts of a branch by the usage that they report, oldest first."""
+    """The receipts of a branch. The key is the usage in the receipt; the oldest receipt comes first."""
     found: dict[Usage, deque[Receipt]] = {}
     after = 0
     while page := read_receipts(reader.store, reader.branch.session, after=after):
@@ -55,7 +55,7 @@ def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
 
 
 class RequestPoint(NamedTuple):
-    """A request: the reply to it, and the fold in force when it was sent."""
+    """A request: its reply, and the fold that applied when it was sent."""
 
     reply: int
     """Index of the reply."""
@@ -63,7 +63,7 @@ class RequestPoint(NamedTuple):
 
 
 def request_points(facts: Sequence[MessageFacts], changes: Sequence[FoldChange]) -> list[RequestPoint]:
-    """The requests of a session. A request was sent before each reply of the model."""
+    """The requests of a session: one for each reply of the model."""
     lengths = [change.length for change in changes]
     points = []
     for index, one in enumerate(facts):
@@ -78,7 +78,7 @@ def request_points(facts: Sequence[MessageFacts], changes: Sequence[FoldChange])
 
 
 class RequestWindow:
-    """The window of a session at any of its requests."""
+    """The content of the window at each request of a session."""
 
     def __init__(self, reader: SessionReader) -> None:
         self.reader, self.facts = reader, reader.facts()
@@ -90,7 +90,7 @@ class RequestWindow:
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
     def estimate(self, point: RequestPoint) -> int:
-        """The size of a request by the session's counter."""
+        """The size of a request in tokens, estimated by the session's counter."""
         if point.change is None or point.change.fold is None:
             return self.fixed + self.prefix[point.reply]
         fold = self.reader.fold(point.change.fold)
@@ -139,7 +139,7 @@ class RequestWindow:
         return rows
 
     def _receipt(self, usage: Usage | None) -> Receipt | None:
-        """The receipt of the next request with this usage; None if the proxy stored none."""
+        """The oldest receipt with this usage that was not returned yet; None if the proxy stored none."""
         found = self.receipts.get(usage) if usage else None
         return found.popleft() if found else None
 
@@ -149,7 +149,7 @@ class RequestWindow:
         return numbers.get((fold.branch, fold.seq), 0) if fold else 0
 
     def _miss(self, before: tuple[RequestPoint, Usage], point: RequestPoint, usage: Usage) -> tuple[int, str]:
-        """The tokens that the cache held and that were paid again, and why."""
+        """The number of tokens that were in the cache but not read from it, and the reason."""
         last, cached = before
         known = cached.cache_read + cached.cache_write or cached.prompt * bool(usage.cache_read or cached.cache_read)
         missed = max(0, min(known, usage.prompt) - usage.cache_read)
@@ -169,7 +169,7 @@ class RequestWindow:
         return missed, "the beginning of the request changed"
 
     def window_at(self, number: int) -> dict[str, Any]:
-        """The window at a request by kind of content, and the difference to the request before."""
+        """The tokens in the window at a request by kind of content, and the change since the previous request."""
         if not 1 <= number <= len(self.points):
             raise InputError(f"there is no request {number}", hint=f"the session has {len(self.points)} requests")
         now = self._contents(self.points[number - 1])
@@ -205,7 +205,10 @@ class RequestWindow:
         return found
 
     def room_left(self, tokens: int, limit: int) -> tuple[int | None, int | None]:
-        """About how many more turns and how many more requests fit below a limit, by the growth of the newest ones."""
+        """The approximate numbers of turns and of requests that still fit below a limit.
+
+        They are computed from the growth in the newest turns and requests; None if there was no growth.
+        """
         turns = [index for index, one in enumerate(self.facts) if one.is_prompt][-_TURNS:]
         requests = [point.reply for point in self.points][-3 * _TURNS :]
         return self._count(turns, limit - tokens), self._count(requests, limit - tokens)
@@ -217,9 +220,10 @@ class RequestWindow:
         return max(0, int(room // growth)) if growth else None
 
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Tokens and money that the folds saved: each request against the whole conversation.
+        """The tokens and the money that the folds saved, compared with requests that contain the whole conversation.
 
-        The money comes from the receipts of the proxy. Without them, what was left out has the price of a cache read.
+        The money comes from the receipts of the proxy. Without receipts, the tokens that were left out are counted at
+        the price of a cache read.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
         paid = [row["untouched_usd"] - row["usd"] for row in rows if None not in (row["usd"], row["untouched_usd"])]

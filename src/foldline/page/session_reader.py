@@ -1,6 +1,6 @@
-"""A branch of a ledger as the page reads it: its log, its state and the size of every message. Nothing is written.
+"""Reads a branch of a ledger for the page: its log, its state and the size of every message. Nothing is written.
 
-A reader is kept between requests and reads only what was added since, so that a page that asks every second costs
+A reader is kept between requests and reads only what was added since then. So a page that asks every second costs
 little.
 """
 
@@ -26,7 +26,7 @@ _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinkin
 
 
 class Share(NamedTuple):
-    """Tokens of a message by what they are."""
+    """The tokens of one part of a message."""
 
     kind: str
     """`user`, `assistant`, `thinking`, `tool calls`, `tool results`, `media`, …"""
@@ -38,7 +38,7 @@ class Share(NamedTuple):
 
 
 class MessageFacts(NamedTuple):
-    """What the page needs to know about a message without reading it again."""
+    """Figures about a message that are kept, so that the message is not read again."""
 
     role: str
     tokens: int
@@ -52,13 +52,13 @@ class MessageFacts(NamedTuple):
 
 
 class FoldChange(NamedTuple):
-    """A log entry after which another fold is in force."""
+    """A log entry that changes which fold applies."""
 
     length: int
-    """Number of messages at this time."""
+    """Number of messages at the time of the entry."""
     at: float
     fold: FoldReference | None
-    """The fold in force from now on; None if nothing is folded."""
+    """The fold that applies from then on; None if nothing is folded."""
     kind: str
     """`fold` or `unfold`."""
 
@@ -75,12 +75,12 @@ class SessionReader:
         self._state: State | None = None
         self._facts: list[MessageFacts] = []
         self._calls: dict[str, tuple[str, str]] = {}
-        """The tool and the file of each call, by its id."""
+        """For each call id, the tool and the file."""
         self._moves = 0
         self._folds: dict[tuple[str, int], Fold] = {}
 
     def version(self) -> str:
-        """A text that changes whenever the branch, its background job or the state of its prompt cache changes."""
+        """A text that changes if the branch, its background job or the state of its prompt cache changes."""
         head, job = self.store.head(self.branch), self.store.jobs.get(self.branch)
         return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}{'-cold' * self.is_cold()}"
 
@@ -90,7 +90,7 @@ class SessionReader:
         return bool(last and life) and time.time() - last > life
 
     def log(self) -> BranchState:
-        """The head, the folds, the pins and the marks of the branch."""
+        """The newest log entry, the folds, the pins and the other log entries of the branch."""
         with self.lock:
             head = self.store.head(self.branch)
             if self._log is None or self._log.head.mark != head.mark:
@@ -101,7 +101,7 @@ class SessionReader:
             return self._log
 
     def setup(self) -> Setup:
-        """The settings that the branch is measured with."""
+        """The settings with which the sizes in the branch are measured."""
         with self.lock:
             self.log()
             if self._setup is None:
@@ -162,7 +162,7 @@ class SessionReader:
         )
 
     def _shares(self, message: Message, tokens: int, used: Setup) -> Iterator[Share]:
-        """The tokens of a message by part. The tokens around the parts belong to the last one."""
+        """The tokens of each part of a message. The tokens around the parts are added to the last part."""
         rest = tokens
         for place, part in enumerate(message.parts):
             is_last = place == len(message.parts) - 1
@@ -181,7 +181,7 @@ class SessionReader:
         return "", ""
 
     def fold_changes(self) -> list[FoldChange]:
-        """Every change of the fold in force, oldest first."""
+        """All log entries that change which fold applies, oldest first."""
         changes: list[FoldChange] = []
         stack: list[FoldReference] = []
         for entry in self.log().marks:

@@ -1,4 +1,4 @@
-"""A session as JSON: its row in the list, and the report with blocks, marks, drill-down, folds and pins."""
+"""A session as JSON: its row in the list, and the report with blocks, limits, contents, folds and pins."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from foldline.session.folding import is_cooling
 from foldline.session.state import State
 
 _TOP = 12
-"""How many tools, servers and files are listed; the rest is one row."""
+"""Maximum number of tools, servers and files in a list. The others are added up in one row."""
 _MCP = "mcp__"
 _WORDS = 120
 
 
 def list_row(owner: str, info: SessionInfo, source: str = "ledger") -> dict[str, Any]:
-    """A session's row in the list, from the ledger's counts alone."""
+    """The row of a session in the list. Only the ledger's counts are used."""
     return {
         "owner": owner,
         "session": info.name,
@@ -40,7 +40,9 @@ def list_row(owner: str, info: SessionInfo, source: str = "ledger") -> dict[str,
 
 
 def _parent(name: str) -> str:
-    """The session that a session belongs to by its name: a client's further conversations end in a number.
+    """The name of the session that a session belongs to; "" if there is none.
+
+    If a client has further conversations under the same id, their names end in a number.
 
     >>> _parent("3f0c.2"), _parent("ticket-42")
     ('3f0c', '')
@@ -50,7 +52,7 @@ def _parent(name: str) -> str:
 
 
 def session_summary(reader: SessionReader) -> dict[str, Any]:
-    """The figures of a session for its row in the list: the model, the meter and the states."""
+    """The figures in the row of a session: its model, its size and its states."""
     state = reader.state()
     view = state.view()
     return {
@@ -68,7 +70,7 @@ def session_summary(reader: SessionReader) -> dict[str, Any]:
 
 
 def session_outline(reader: SessionReader) -> dict[str, Any]:
-    """What the log of a session says: its folds, pins and settings. No message is measured, so it is there at once."""
+    """The folds, pins and settings of a session, from its log. No message is measured, so this takes little time."""
     log, used = reader.log(), reader.setup()
     cut = log.fold.cut if log.fold else 0
     return {
@@ -105,13 +107,13 @@ def session_report(reader: SessionReader) -> dict[str, Any]:
 
 
 def session_contents(reader: SessionReader) -> dict[str, Any]:
-    """What fills the history of the view: tokens by kind, tool, MCP server and file."""
+    """The content of the view's history: tokens by kind, tool, MCP server and file."""
     state = reader.state()
     return {"version": reader.version(), "contents": _contents(reader, state, state.view().blocks)}
 
 
 def _marks(state: State) -> list[dict[str, Any]]:
-    """The sizes at which the policy warns and folds, and the largest request."""
+    """The sizes in tokens at which the policy warns and folds, and the size of the largest request that fits."""
     marks = [
         {"name": rule.action, "tokens": round(limit(rule, state.usable)), "rule": str(rule)}
         for rule in state.policy.rules
@@ -121,7 +123,7 @@ def _marks(state: State) -> list[dict[str, Any]]:
 
 
 def _states(reader: SessionReader, state: State) -> list[str]:
-    """What is going on with a session: `folding`, `full`, `fold due`, `warned`, `breaker open`, `cold cache`."""
+    """The states of a session, any of `folding`, `full`, `fold due`, `warned`, `breaker open` and `cold cache`."""
     found, verdict = [], state.view().verdict
     job = reader.store.jobs.get(reader.branch)
     if job.is_held and job.until_at > time.time():
@@ -155,9 +157,9 @@ def _pins(reader: SessionReader) -> list[dict[str, Any]]:
 
 
 def _contents(reader: SessionReader, state: State, blocks: dict[str, int]) -> list[dict[str, Any]]:
-    """What fills the history of the view: tokens by kind, each with its tools, MCP servers and files.
+    """The content of the view's history: tokens by kind, each with its tools, MCP servers and files.
 
-    The counts are scaled so that they add up to the blocks that hold messages.
+    The counts are scaled so that they add up to the sizes of the blocks `history` and `pins`.
     """
     timeline, facts = state.timeline, reader.facts()
     fold = timeline.fold
@@ -210,7 +212,7 @@ def _scaled(row: dict[str, Any], scale: float) -> dict[str, Any]:
 
 
 def request_report(reader: SessionReader) -> dict[str, Any]:
-    """The requests of a session, its folds in time, what the folds saved, and how many turns are left."""
+    """The requests of a session, its folds over time, what the folds saved, and how many turns are left."""
     window = RequestWindow(reader)
     rows, view = window.rows(), reader.state().view()
     soft = [mark["tokens"] for mark in _marks(reader.state()) if mark["name"] in ("fold", "clip", "hard")]

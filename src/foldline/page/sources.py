@@ -1,4 +1,7 @@
-"""Where the page finds sessions: the ledger of one or of all owners, and the session files of agents, read-only."""
+"""Finds the sessions that the page shows: in the ledger of one or of all owners, and in session files of agents.
+
+Session files are never changed.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,15 @@ from foldline.wire import read_all
 LOGS = "session files"
 """The owner under which the session files of agents are listed."""
 LiveSessions: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
-"""Returns the sessions with requests that are being answered: tenant, session, branch and in_flight of each."""
+"""Returns the sessions with requests that are being answered, with `tenant`, `session`, `branch` and `in_flight` for
+each.
+"""
 _READERS = 64
-"""How many sessions are kept in memory."""
+"""Maximum number of sessions in memory."""
 _LIST_SECONDS = 5.0
-"""How long a list of session files is used before the folders are read again."""
+"""The folders with session files are read again after this many seconds."""
 _FILES = 500
-"""How many session files are listed, the newest first."""
+"""Maximum number of session files in the list. The newest ones are taken."""
 
 
 class PageSources:
@@ -104,14 +109,14 @@ class PageSources:
             return found
 
     def close(self) -> None:
-        """Close the ledgers that were opened for the page, but not the store that was given."""
+        """Close the ledgers that were opened for the page. The store that the caller gave stays open."""
         for one in self._ledgers.values():
             one.worker.close()
         self._log_files.close()
 
 
 class LogFiles:
-    """The session files of agents, each as a session of a ledger in memory. A file is read when it is first opened."""
+    """The session files of agents. Each file becomes a session of a ledger in memory, when it is first opened."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.folders = folders
@@ -130,7 +135,10 @@ class LogFiles:
             return self._opened
 
     def _files(self) -> dict[str, float]:
-        """The paths of the newest files with the times of their last change. The folders are read every few seconds."""
+        """The paths of the newest files, and the time of the last change of each.
+
+        The folders are read every few seconds.
+        """
         with self._lock:
             if self._listed is None or time.monotonic() - self._listed_at > _LIST_SECONDS:
                 named, found = expand_paths(self.folders)
@@ -140,7 +148,7 @@ class LogFiles:
             return self._listed
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each file. Its messages are counted after it was opened."""
+        """A row for each file. The number of messages is None until the file was opened."""
         if not self.folders:
             return []
         counts = {info.name: info for info in self.ledger.sessions()}
@@ -163,7 +171,7 @@ class LogFiles:
         return rows
 
     def load(self, name: str) -> None:
-        """Read a file, or what was added to it since it was read."""
+        """Read a file into the ledger if it is new or has changed."""
         with self._lock:
             if name not in self._files() or not Path(name).is_file():
                 raise InputError(f"unknown session file {name!r}", hint="choose a session from the list")
@@ -178,6 +186,6 @@ class LogFiles:
             self._loaded[name] = stamp
 
     def close(self) -> None:
-        """Forget the files."""
+        """Close the ledger in memory."""
         if self._opened is not None:
             self._opened.close()

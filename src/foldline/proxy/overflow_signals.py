@@ -71,9 +71,9 @@ def stream_overflow(data: bytes) -> bytes | None:
     `data` is the beginning of the response. Returns the error as a JSON body if the request did not fit, b"" if the
     response is an ordinary one, and None if more of it must be read.
 
-    >>> stream_overflow(b'data: {"type":"response.created"}\\n\\n') is None
+    >>> stream_overflow(b'data: {"type":"response.created"}\n\n') is None
     True
-    >>> stream_overflow(b'data: {"type":"response.output_text.delta"}\\n\\n')
+    >>> stream_overflow(b'data: {"type":"response.output_text.delta"}\n\n')
     b''
     """
     if data[:1] in (b"{", b"["):
