@@ -97,9 +97,9 @@ CODE = (
     ),
     row(
         "password",
-        "connect|Connect|database(|WiFi.begin|_bind|asic_auth|asicAuth|login|Login|redential|uth|PDO(|mysqli|UserPassword|set_password|access_token(|lient(",
-        r"(?=[BbLlCcAaPpgmsUdWl])(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
-        r"[Cc]onnect|database|WiFi\.begin|ldap_\w{0,6}bind|PDO|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
+        "connect|Connect|database(|WiFi.begin|_bind|asic_auth|asicAuth|login|Login|redential|uth|PDO(|__construct(|mysqli|UserPassword|set_password|access_token(|lient(",
+        r"(?=[BbLlCcAaPpgmsUdWl_])(?:[Bb]asic_?[Aa]uth\w{0,12}|\b[Ll]ogin|[Cc]redentials?|\b[Aa]uth(?:enticate)?|PlainAuth|plain_auth|getConnection|Client|"
+        r"[Cc]onnect|database|WiFi\.begin|ldap_\w{0,6}bind|PDO|__construct|mysqli|UserPassword|set_password|set_access_token)[ \t]{0,2}(?:=[ \t]{0,2})?(?:\(|(?<=_auth )(?=[\"']))"
         r"(?P<v>(?:Some\(|[^()\n]){5,400})",
         "arguments",
     ),
@@ -123,6 +123,22 @@ CODE = (
         "@",
         r"(?<![\w/.@:+-])(?!mailto|npm|git|image|file)(?:[\w.-]{1,30}/)?[\w.-]{1,40}:(?P<v>[^\s:@/\"'`<>(){}]{6,100})@(?!sha\d)(?:(?:tcp|unix)\(|[A-Za-z][\w-]{0,40}(?:\.[\w-]{1,40}){0,5}[:/]|\d{1,3}\.\d)",
         "strong",
+    ),
+    row(
+        "secret",
+        "kubectl ",
+        r"kubectl[ \t][^\n]{0,200}secret[^\n]{0,200}base64[ \t]+(?:-d|-D|--decode)[^\n]{0,40}\n(?P<v>\S{6,400})(?=\n|$)",
+        "typed",
+        words="base64",
+    ),
+    row("secret", "OTP(|otp(", r"(?:[THth]?OTP|[th]?otp)\([ \t]{0,4}[\"'](?P<v>[A-Z2-7]{16,64}={0,6})[\"']", "digit"),
+    row(
+        "password",
+        "ring::from(|Secret",
+        r"(?i:passw|pwd|secret|token)\w{0,20}(?:[ \t]{0,4}:[ \t]{0,4}\w{1,20})?[ \t]{0,4}[:=][ \t]{0,4}"
+        r"(?:Secret(?:String|Str)?(?:::new|::from)?\()?(?:String::from)?\(?[\"'](?P<v>[^\"'\n]{6,200})[\"']",
+        "typed",
+        words="passw|pwd|secret|token",
     ),
     row("password", ";P:", r"WIFI:[^\n]{0,80}?;P:(?P<v>[^;\n]{4,100});", words="wifi"),
     row(

@@ -61,6 +61,8 @@ _BARE_ENV = re.compile(r"""[^\s"'`;\\]*""")
 _SEMICOLONS = re.compile(r"""[^\s"'`;\\<>]{1,160}""")
 _ARGUMENT_VALUE = re.compile(r"""[A-Za-z]{3,40}\d{0,8}(?=[ \t]*(?:$|[\r\n])|[ \t]+-)""")
 _FLAG = re.compile(r"--?[\w-]{0,30}$")
+_WHOLE_FLAG = re.compile(r"(?<!\S)--?[\w-]{0,30}$")
+"""The beginning of an option of a command."""
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate|OAuth|AWS4-HMAC-SHA256|Bot|ENC)[ \t+]+(?:token=)?[\"']?",
     re.IGNORECASE,
@@ -138,7 +140,11 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
         until = rest_end if strong else until
         if _is_harmless_name(text, at, text[end:rest_end], strong=strong):
             continue
-        if text[rest_end : rest_end + 1] in (" ", "\t") and _PLAIN_WORD.match(text, rest_end):
+        if (
+            text[rest_end : rest_end + 1] in (" ", "\t")
+            and _PLAIN_WORD.match(text, rest_end)
+            and not (strong and _WHOLE_FLAG.search(text, max(0, at - 34), at))
+        ):
             in_prose = strong and (name != "pass" or text.startswith(" for ", rest_end))
             span = unassigned.in_sentence(at, rest_end) if in_prose else None
         else:
@@ -214,10 +220,19 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     listed = not quote and sign == "=" and _follows_semicolon(text, at)
     single = not quote and sign == "=" and start == found.end("sign") and _ends_argument(text, at, start)
     value = (QUOTED[mark] if has_quote else _SEMICOLONS if listed else BARE).match(text, start)
+    bare = value is not None and strong and not sign and not found["shut"] and "-" not in text[at : found.start()]
+    option = bare and value is not None and _is_option_value(text, at, value[0])
     if value is None or MASK in value[0] or value[0][0].isspace() or (has_quote and value[0][0] == ")"):
         return None  # after `(` and a prompt in quotes, the quotation mark ends the prompt
     if not _is_secret_value(
-        text, at, value, found, name, strong=strong, has_quote=has_quote, whole=has_quote or env or listed or single
+        text,
+        at,
+        value,
+        found,
+        name,
+        strong=strong,
+        has_quote=has_quote,
+        whole=has_quote or env or listed or single or option,
     ):
         return _fallback_value(text, start) if strong and sign and not has_quote else None
     every = _QUOTED_ALL[mark] if has_quote else _SEMICOLONS if listed else _BARE_ENV if env else _BARE_ALL
@@ -245,7 +260,7 @@ def _is_secret_value(  # noqa: PLR0913
     if is_placeholder(value[0]):
         return False
     if " " in value[0].strip():
-        return strong and has_quote and is_passphrase(value[0])
+        return strong and has_quote and is_passphrase(value[0], named=name == "passphrase")
     return _is_value(text, value, found, name, strong=strong, whole=whole)
 
 
@@ -300,6 +315,11 @@ def _ends_argument(text: str, at: int, start: int) -> bool:
     """
     found = _ARGUMENT_VALUE.match(text, start)
     return found is not None and (text[found.end() - 1].isdigit() or text[at - 1 : at] == ".")
+
+
+def _is_option_value(text: str, at: int, value: str) -> bool:
+    """Whether a value follows an option of a command, as in `--db-password etl.Nightly.7`."""
+    return not value.isalpha() and value[0] != "-" and _WHOLE_FLAG.search(text, max(0, at - 34), at) is not None
 
 
 def _follows_semicolon(text: str, at: int) -> bool:

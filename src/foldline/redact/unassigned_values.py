@@ -63,7 +63,7 @@ _PROSE_SIGN = re.compile(
     r"[:=]|(?<!\d)→|->|—|(?<=[ \t])[-–])"
     r"(?:[ \t]+(?:now|still|just|currently|probably))?:?(?:[ \t]+|(?=\r?\n))|[是为為は는은이][：:]?[ \t]*"
 )
-_CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?:\S{1,20}[ \t]+){0,5}$", re.IGNORECASE)
+_CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?:\S{1,20}[ \t]+){0,8}$", re.IGNORECASE)
 _PROSE_QUOTED = re.compile(r"""["'`«“„‘「『][ \u00a0]?(?P<value>[^"'`«»“”„‘’」』\n]{4,100}?)[ \u00a0]?["'`»”“’」』]""")
 _PROSE_BARE = re.compile(r"[^\s\"'`«»“”\\]{6,128}+(?![^\s\"'`«»“”\\])")
 _WORDS_BETWEEN = re.compile(r"(?:[ \t]\w{1,20}){1,5}[ \t]?")
@@ -140,7 +140,10 @@ class UnassignedValues:
         span = self.in_sentence(at, rest_end)
         if span is None and text[at : at + 5].lower() == "passw":
             found = _BEHIND_BLANKS.match(text, rest_end)
-            span = found.span("value") if found and looks_strong(found["value"]) else None
+            is_value = found and (
+                looks_strong(found["value"]) or (len(found["value"]) >= 12 and found["value"].isdigit())
+            )
+            span = found.span("value") if found and is_value else None
         return span
 
     def on_line(self, at: int, rest_end: int) -> tuple[int, int] | None:
@@ -168,7 +171,11 @@ class UnassignedValues:
         line_end = text.find("\n", rest_end, rest_end + _LINE_CHARS)
         if line_end > 0 and text[line_end - 1] in ":：|>-\r ":
             found = _NEXT_LINE.match(text, rest_end)
-            if found and (looks_random(found["value"]) or (found["block"] and looks_typed(found["value"]))):
+            if found and (
+                looks_random(found["value"])
+                or looks_strong(found["value"])
+                or (found["block"] and looks_typed(found["value"]))
+            ):
                 return None if is_path(found["value"]) or is_placeholder(found["value"]) else found.span("value")
         stop = min(rest_end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
         for sign in islice(_PROSE_SIGN.finditer(text, rest_end, stop), _PROSE_SIGNS):

@@ -36,7 +36,7 @@ _CASE_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-
 _WORD = r"(?:[a-z]*+(?:[A-Z][a-z]{2,}+)++\d{0,4}|(?:[A-Z]?[a-z]+|[A-Z]+)?\d{0,4}|\d+)"
 _WORDS = re.compile(rf"{_WORD}(?:[._/:#~@-]+{_WORD})*")
 _LEET = re.compile(
-    r"[A-Za-z][0134579]{1,2}[a-z]|[A-Za-z]{3}\d{1,4}[!@#%?*]+$|[A-Za-z0-9][!#^~%][A-Za-z0-9]|(?:[A-Z][a-z0-9]|[0-9][A-Z]).*[A-Z0-9][a-z].*[0-9][A-Z]"
+    r"[A-Za-z][0134579]{1,2}[a-z]|[A-Za-z]{3}\d{1,4}[!@#%?*]+$|[A-Za-z0-9][!#^~%&][A-Za-z0-9]|(?:[A-Z][a-z0-9]|[0-9][A-Z]).*[A-Z0-9][a-z].*[0-9][A-Z]"
 )
 """Signs of a typed password: a digit in place of a letter, digits and symbols at the end, a symbol between letters or
 digits, or mixed letters and digits.
@@ -168,7 +168,7 @@ def is_path(text: str) -> bool:
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is a placeholder for a value, such as `<your-token>` or `${TOKEN}`."""
-    if patterns.PLACEHOLDER_VALUE.match(text):
+    if patterns.PLACEHOLDER_VALUE.match(text) or "****" in text:
         return True
     if len(text) > 60 or (len(text) > 12 and DIGIT.search(text)):
         return False
@@ -177,13 +177,19 @@ def is_placeholder(text: str) -> bool:
     return _SEPARATORS.sub("", text.lower()) in _NAMES
 
 
-def is_passphrase(text: str) -> bool:
-    """Whether a text of several words in quotes is a passphrase and not a message."""
+def is_passphrase(text: str, *, named: bool = False) -> bool:
+    """Whether a text of several words in quotes is a passphrase and not a message.
+
+    With `named`, the text is assigned to the name of a passphrase, so that it may consist of words alone.
+    """
     words = text.split()
     if not 2 <= len(words) <= 12 or len(text) > 120 or is_placeholder(text) or not text[0].isalnum():
         return False
     if any(word.lower().strip(".,:;!?'\"") in patterns.MESSAGE_WORDS for word in words):
         return False
     return (
-        DIGIT.search(text) is not None or _SYMBOL.search(text[:-1]) is not None or (len(words) >= 3 and text.islower())
+        named
+        or DIGIT.search(text) is not None
+        or _SYMBOL.search(text[:-1]) is not None
+        or (len(words) >= 3 and text.islower())
     )
