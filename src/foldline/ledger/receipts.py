@@ -37,7 +37,9 @@ class CacheMiss:
     cause: MissCause
     tokens: int
     usd: float | None = None
-    """How much more the miss cost than reading these tokens from the cache, in US dollars. None without a price.
+    """How much more the miss cost than reading these tokens from the cache, in US dollars.
+
+    None if the model has no known price.
     """
     path: str = ""
     """The first part of the request that differs from the previous one, such as `messages[3]`; "" if none does."""

@@ -72,9 +72,9 @@ def _is_readable(item: Any, name: str) -> bool:
 
 
 def _is_list_of(items: Sequence[Any], name: str) -> bool:
-    """False if a list holds elements that are not messages of this format.
+    """True if all elements of a list may be messages of this format.
 
-    For a session log, this is always True, because its file may hold other lines.
+    Always True for a session log, because its file may also hold other lines.
     """
     sign = format_of(name).sign
     return shape_of(name) == "lines" or all("role" in item or sign.test(item) for item in items)

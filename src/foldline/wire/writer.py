@@ -93,7 +93,7 @@ def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector)
 
 
 def _joined(value: Any, found: Detected, is_lines: bool, made: list[str], *, pretty: bool = False) -> str:
-    """The items as lines, as a list under the key of the old list, or as a bare list."""
+    """The new content of the file: lines, an object with the items in the field of the old list, or a bare list."""
     if is_lines:
         return "".join(f"{line}\n" for line in made)
     if found.key:

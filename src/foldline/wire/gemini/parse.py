@@ -48,7 +48,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _holds_bytes(part: Mapping[str, Any]) -> bool:
-    """True for a part of an SDK's dump, whose signature or data is bytes instead of base64."""
+    """True for a part whose signature or data is bytes instead of base64 text, as in a dump of the SDK."""
     return any(isinstance(value, bytes) for value in part.values()) or any(
         isinstance(data, Mapping) and isinstance(data.get("data"), bytes) for data in part.values()
     )

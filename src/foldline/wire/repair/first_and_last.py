@@ -43,7 +43,7 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
 
 
 def _lacks_prompt(talk: list[OutgoingMessage], context: RepairContext) -> bool:
-    """True if no user message is in the history, or none was there when the first reply was requested.
+    """True if the history has no user message, or had none when the first reply was requested.
 
     In the second case the request began with the placeholder, which must stay when a prompt arrives later.
     """

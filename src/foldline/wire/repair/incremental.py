@@ -141,7 +141,7 @@ class RepairedHistory:
     def _store(self, run: RepairRun, rest: Sequence[Message]) -> None:
         stored = self._stored
         start = len(stored.messages)
-        place = _last_settled(run)
+        place = _last_split(run)
         if place < 0:
             return
         origin, context = run.out[place].origin, run.context
@@ -171,7 +171,7 @@ def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
     return bool(replies) and is_reasoning(replies[-1].message)
 
 
-def _last_settled(run: RepairRun) -> int:
+def _last_split(run: RepairRun) -> int:
     """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
 
     In `run.out`, all messages before that user message come from earlier input messages, and all messages after it come

@@ -227,7 +227,7 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
 
 
 def _note_other_line(line: JsonLine, others: dict[str, list[int]], notes: list[ReadNote]) -> None:
-    """Add a note for a compaction; record the numbers of other lines by their kind."""
+    """Add a note if the line is about a compaction. Otherwise add its line number to `others`, under its kind."""
     kind, subtype = str(line.value.get("type")), line.value.get("subtype")
     if subtype in ("compact_boundary", "microcompact_boundary"):
         facts = object_at(line.value, next((key for key in line.value if key.lower().endswith("metadata")), ""))

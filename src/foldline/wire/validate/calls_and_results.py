@@ -55,7 +55,7 @@ def _check_together(turn: PlainTurn, results: list[PlainBlock]) -> Iterator[Viol
 def _match(
     calls: list[PlainBlock], results: list[PlainBlock], known: set[str], grammar: Grammar
 ) -> Iterator[Violation]:
-    """Violations in the calls of one turn and in the results of the next."""
+    """Violations in the calls of one turn and in the results of the next turn."""
     waiting: dict[str, deque[PlainBlock]] = {}
     for call in calls:
         waiting.setdefault(_key(call), deque()).append(call)
