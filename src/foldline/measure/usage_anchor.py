@@ -37,9 +37,11 @@ SURE = 0.03
 Even after many measurements, the uncertainty is not lower, because contents differ.
 """
 OTHER_TOKENIZER = 0.5
-"""The uncertainty of an estimate, as a share, if another model counted the request."""
+"""The uncertainty of an estimate, as a share, if the model that counted the request is not that of the session."""
 MOST_HIDDEN = 150_000
-"""If the first figure shows more hidden tokens than this, it is doubted until another figure shows the same number."""
+"""If the first figure shows more hidden tokens than this, it is not trusted until another figure
+shows the same number.
+"""
 JUMP = 0.5
 """A figure is never trusted if it is lower than the estimate of the messages by more than this share."""
 DRIFT = 0.2
@@ -85,7 +87,9 @@ class Evidence(NamedTuple):
     missing_tokens: int = 0
     """Estimated tokens of those messages."""
     change: int = 0
-    """Estimated tokens by which the rest of the view (for example the tools) has grown since; negative if it shrank."""
+    """Estimated growth of the rest of the view (for example of the tools) since that request, in tokens; negative if it
+    shrank.
+    """
     is_own: bool = True
     """Whether the measured request had the same model, format and counter as the current view.
 
@@ -105,7 +109,7 @@ class Anchor:
     messages: int
     model: str = ""
     change: int = 0
-    """Estimated tokens by which these messages and the tools have grown since the request; negative if they shrank."""
+    """Estimated growth of these messages and of the tools since the request, in tokens; negative if they shrank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +201,7 @@ class _Doubt(NamedTuple):
 
 
 class _NewestReply(NamedTuple):
-    """The estimate and the usage of the model's newest reply, which may consist of several messages."""
+    """The newest reply of the model, which may consist of several messages: its estimated size and its usage."""
 
     id: str
     start: int
@@ -212,13 +216,15 @@ class _NewestReply(NamedTuple):
 
     @property
     def reported(self) -> int:
-        """The tokens that the reply adds to the next prompt, by its own usage; 0 if there is no usable figure."""
+        """The number of tokens that the reply adds to the next prompt, taken from its usage; 0 if there is no usable
+        figure.
+        """
         output = self.usage.output - (0 if self.has_thinking else self.usage.reasoning)
         return output if output >= PLACEHOLDER_SHARE * self.size else 0
 
     @property
     def thinking_tokens(self) -> int:
-        """The tokens of thinking that are sent back."""
+        """The number of thinking tokens in the reply that the next request sends back."""
         return (self.usage.reasoning or self.thinking) if self.has_thinking else 0
 
 
@@ -257,11 +263,11 @@ class Gauge:
     def add(
         self, message: Message, tokens: int, *, thinking: int = 0, evidence: Evidence | None = SAME_REQUEST
     ) -> Gauge:
-        """The gauge with one more message of about `tokens` tokens. `thinking` is the number of these tokens that are
-        thinking.
+        """The gauge with one more message.
 
-        `evidence` tells how the measured request differs from this view. If the usage of the message is for another
-        view, `evidence` is None.
+        `tokens` is the estimated size of the message; `thinking` is the size of its thinking. If the message has a
+        usage figure, `evidence` is the difference between the view and the request that the figure measured. `evidence`
+        is None if this view did not grow from the view that the figure measured.
         """
         gauge = self._append(message, tokens, thinking)
         usage = message.meta.usage
@@ -300,12 +306,12 @@ class Gauge:
 
     @property
     def tokens(self) -> int:
-        """The likeliest size of a request made now."""
+        """The likeliest size of a request that would be sent now."""
         return self._settle()._expected()
 
     @property
     def upper(self) -> int:
-        """The size to check against a limit: the estimated part is increased by the estimator's margin."""
+        """The size to check against a limit. The estimator's margin is added to the estimated part."""
         gauge = self._settle()
         estimated = gauge._estimate()
         change = abs(gauge.anchor.change) if gauge.anchor is not None else 0
@@ -313,7 +319,7 @@ class Gauge:
 
     @property
     def count(self) -> Count:
-        """The size, with its source as text."""
+        """The size of a request that would be sent now, with the source of the figure as text."""
         gauge = self._settle()
         estimated = gauge._estimate()
         if gauge.anchor is None:
@@ -421,7 +427,7 @@ class Gauge:
         self.doubt = None
 
     def _sent_tokens(self, evidence: Evidence) -> int:
-        """The estimated tokens of the messages in the request that a figure measured."""
+        """Estimated size in tokens of the messages in the request that the usage figure measured."""
         dropped = self.past_thinking if self.calibration.drops_thinking else 0
         return max(self.total - evidence.missing_tokens - dropped, 0)
 
@@ -447,7 +453,11 @@ class Gauge:
         return 0
 
     def _is_plausible(self, prompt: int, expected: int, model: str, evidence: Evidence) -> bool:
-        """False if a figure is far from the expected size. The first figure may show many hidden tokens."""
+        """False if a figure is so far from the expected size that it is not trusted yet.
+
+        Before any figure is trusted, a figure may be higher by up to `MOST_HIDDEN` tokens plus the estimate of the
+        messages, because the number of hidden tokens is not known yet.
+        """
         if self.anchor is None:
             return self._is_enough(prompt, evidence) and prompt - expected <= MOST_HIDDEN + self._estimate()
         gap, allowed = prompt - expected, SLACK + (DRIFT if model == self.anchor.model else JUMP) * expected

@@ -17,7 +17,8 @@ from foldline.policy import Policy
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
     """The last legal cut that keeps everything that the floors protect; `timeline.cut` if nothing may be folded.
 
-    With `snap="forward"`, the kept part is at most as large as the token floor, but it always includes the newest unit.
+    With `snap="forward"`, the kept part has at most as many tokens as the token floor, but it always includes the
+    newest unit.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     bounds = [newest_unit(timeline, policy)]

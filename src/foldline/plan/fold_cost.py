@@ -154,10 +154,10 @@ class FoldProposal:
 
 
 class ProposalCosts(NamedTuple):
-    """The costs of a proposed fold.
+    """The costs of a proposed fold, in the unit of `TokenPrices`.
 
     `price` is the price of the fold without its savings. `rent` is the cost of sending the removable part once more.
-    `rate` is the price of a token that was already in the last request. `baseline` is what this request would cost in a
+    `rate` is the price of a token that was already in the last request. `baseline` is the cost of this request in a
     session without folds.
     """
 
@@ -255,10 +255,10 @@ class FoldAccount:
 def propose_fold(
     timeline: Timeline, floor_at: int, *, digest: int, fixed: int = 0, at: float | None = None
 ) -> FoldProposal:
-    """The effect of a fold with the cut `floor_at`. `fixed` is the number of tokens outside the timeline (tools,
-    memory).
+    """The effect of a fold with the cut `floor_at`.
 
-    The computation assumes that the fold keeps the same pins and the same carried messages as the last fold.
+    `fixed` is the number of tokens outside the timeline (tools, memory). It is assumed that the fold keeps the same
+    pins and the same carried messages as the last fold.
     """
     fold, prefix = timeline.fold, timeline.prefix
     kept = fold.pinned_tokens + fold.carried_tokens if fold else 0

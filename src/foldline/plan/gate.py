@@ -70,12 +70,12 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The verdict if nothing is to be done. In nearly every turn, this is the verdict."""
+"""The verdict that nothing is to be done. This is the usual verdict."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
 def limit(rule: Rule, usable: int) -> float:
-    """The limit of a rule, in the unit of the figure that the rule tests."""
+    """The limit of a rule, in the unit of the figure that the rule compares with it."""
     if rule.limit is not None:
         return rule.limit
     share = rule.ratio or 0.0

@@ -1,10 +1,10 @@
-"""The media budget: how many images and other media a request may carry, and how many bytes they may have.
+"""The media budget: how many images and other media a request may have, and how many bytes.
 
 A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
-A medium that can never be sent is replaced on arrival. When the budget is exceeded, the oldest media are removed in one
-go, so that only half of the limit is used. So the prompt prefix changes rarely, and not with each new image. In a
-request with many images, Anthropic accepts no large image. So in such a request, large images are scaled down or
-removed.
+A medium that can never be sent is replaced on arrival. If the budget is exceeded, the oldest media are removed until
+at most half of each limit is used. So the beginning of the prompt changes rarely, and not with each new
+image. In a request with many images, Anthropic accepts no large image. So in such a request, large images are scaled
+down or removed.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ class MediaBudget:
         allowance, left = self.allowance, self.totals
         places = list(self._replaceable()) if may_fold else []
         scaled: dict[tuple[int, int], Media | None] = {}
-        """Maps a large image (message index and `id` of the object) to the smaller image that replaces it; None if the
-        image is removed.
+        """For each large image (message index and `id` of the object): the smaller image that replaces it; None if it
+        is removed.
         """
         for index, media in places:
             if _has_large_among_many(self.totals, allowance) and is_large(media, allowance.max_pixels_of_many):

@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The plan if nothing is to be done. In nearly every turn, this is the plan."""
+"""The plan that nothing is to be done. This is the usual plan."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
@@ -125,7 +125,7 @@ def fold_at(timeline: Timeline, load: Load, policy: Policy, size: Size, *, cut: 
 
 
 def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
-    """Whether the view would fit under another policy."""
+    """Whether the view would fit under `policy`."""
     draft = _FoldDraft(timeline, load, policy, size)
     draft.cut_to(floor_at=cutting.floor(timeline, policy, load.usable), goal=0, basis="request", start=0)
     draft.reduce_to(load.ceiling)
@@ -143,13 +143,13 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """Each rule tests a figure. Returns the highest figure with which the given rule does not fire."""
+    """The highest figure with which a rule does not fire."""
     bound = limit(rule, load.usable)
     return int(bound) if rule.strict else ceil(bound) - 1
 
 
 def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
-    """The first cut with which a rule on `history` or `count` no longer fires; 0 for other rules."""
+    """The first cut with which a rule about `history` or `count` no longer fires; 0 for other rules."""
     if rule.basis == "history":
         return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
     return len(timeline) - _bound(rule, load) if rule.basis == "count" else 0
@@ -244,7 +244,7 @@ class _FoldDraft:
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
         """The tokens of some messages before the cut, in the form that the view shows.
 
-        `kept` are the indexes of all messages before the cut that stay.
+        `kept` has the indexes of all messages before the cut that stay in the view.
         """
         timeline, total = self.timeline, 0
         for index in indices:
@@ -277,7 +277,7 @@ class _FoldDraft:
         return tuple(sorted(pins)), tuple(sorted(carried))
 
     def _unanswered_before(self, cut: int) -> set[int]:
-        """Indexes of the messages in steps before the cut, if the step has a call without a result.
+        """Indexes of the messages before the cut that belong to steps with an unanswered call.
 
         The newest steps are taken first, up to `OPEN_SHARE` of the window.
         """
@@ -296,8 +296,7 @@ class _FoldDraft:
     def _is_in_view(self, index: int) -> bool:
         """Whether the view shows a message now.
 
-        Every process that reads the record has the messages of the view in memory. Other messages may be missing in
-        memory.
+        Every process has the messages of the view in memory. Other messages may be missing there.
         """
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried

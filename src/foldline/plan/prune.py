@@ -1,8 +1,8 @@
-"""Pruning: in the view, a stub with a handle replaces a large result.
+"""Pruning: a stub replaces a large result in the view.
 
-A stub holds the start of the text and one line that says what is missing and where the full text is. A result is pruned
-either on arrival, before it is first sent, or at a fold, together with the cut. So the prompt prefix changes only once
-per fold.
+A stub has the start of the text, and one line that says what is missing and under which handle the full text is. A
+result is pruned either on arrival, before it is first sent, or at a fold. So the beginning of the prompt changes only
+once per fold.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size
 def _prune_reasons(timeline: Timeline, start: int, end: int, policy: Policy) -> Iterator[tuple[int, str]]:
     """Indexes of messages with a result that can be pruned, each with the reason.
 
-    The reasons are: the same text comes again later, the same file is read again later, or the result is large.
+    The reasons are: a later result has the same text, the same file is read again later, or the result is large.
     """
     texts: dict[str, int] = {}
     reads: dict[str, int] = {}

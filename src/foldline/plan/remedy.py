@@ -1,4 +1,4 @@
-"""Finds what a caller can change when a view does not fit: a setting of the policy, or the block that is too large."""
+"""Finds what a caller can change if a view does not fit: a setting of the policy, or the block that is too large."""
 
 from __future__ import annotations
 

@@ -43,17 +43,19 @@ class Timeline:
     pins: dict[int, str] = field(default_factory=dict)
     """Maps the index of each pinned message to the name of its pin."""
     waiting: dict[str, int] = field(default_factory=dict)
-    """Maps the id of each call that has only an interim result to the index of this result.
+    """For each call that has only an interim result: its id, and the index of that result.
 
     A fold keeps the steps of these calls.
     """
     unanswered: dict[str, int] = field(default_factory=dict)
-    """Maps the id of each call that has no result, although other messages follow it, to the index of its message.
+    """For each call that has no result although other messages follow it: its id, and the index of its message.
 
     The result may still come.
     """
     late_results: list[tuple[int, int]] = field(default_factory=list)
-    """For each result that came after other messages: the index of its call, and the index of the result."""
+    """For each result that came after other messages: the index of the message with its call, and the index of the
+    result.
+    """
     broken: list[int] = field(default_factory=list)
     """Indexes of messages that `repair` corrects in a view: unpaired calls and results, repeated ids, blank texts."""
     fold: Fold | None = None
@@ -73,9 +75,7 @@ class Timeline:
     _open_calls: dict[str, int] = field(default_factory=dict)
     """The calls of the newest step that have no result yet, with the index of their message."""
     _leading: int = -1
-    """If the output of the newest reasoning has not come yet, the index of the first message of this reasoning;
-    otherwise -1.
-    """
+    """Index of the first message of the newest reasoning, if its output has not come yet; otherwise -1."""
     _call_ids: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
@@ -221,7 +221,7 @@ class Timeline:
                 self.waiting.pop(name, None)
 
     def apply(self, fold: Fold, stubs: Mapping[int, tuple[Message, int]] | None = None) -> None:
-        """Put a fold in force.
+        """Apply a fold.
 
         The view then shows `stubs` in place of the pruned messages. By default, the stubs of the fold are used.
         """

@@ -50,7 +50,7 @@ def _is_recall(part: Part) -> bool:
 
 
 def _names_recall(tool: str) -> bool:
-    """Whether a tool is recall. An MCP client puts a prefix before its name."""
+    """Whether a tool name is that of recall. An MCP client adds a prefix to the name."""
     return tool == RECALL_TOOL or tool.endswith(f"__{RECALL_TOOL}")
 
 
@@ -106,13 +106,19 @@ def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int,
 
 
 def _next_start(text: str, start: int, first: int) -> int:
-    """The index between `start` and `first` at which a sentence or line begins; else a word; else `start`."""
+    """The first index between `start` and `first` at which a sentence or line begins.
+
+    Without one, the index at which a word begins; without that, `start`.
+    """
     found = _BREAK.search(text, start, first) or _SPACE.search(text, start, first)
     return found.end() if found else start
 
 
 def _last_end(text: str, last: int, end: int) -> int:
-    """The last index between `last` and `end` at which a sentence or line ends; else a word; else `end`."""
+    """The last index between `last` and `end` at which a sentence or line ends.
+
+    Without one, the index at which a word ends; without that, `end`.
+    """
     for break_ in (_BREAK, _SPACE):
         found = [match.start() for match in break_.finditer(text, last, end)]
         if found:

@@ -68,7 +68,7 @@ def fetch(
 
 
 def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
-    """The branch or segment to which the numbers of a handle refer."""
+    """The branch or segment in which the numbers of a handle count messages."""
     if wanted.segment is None:
         return where if isinstance(where, Head) else store.head(where)
     sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND segment = ?"

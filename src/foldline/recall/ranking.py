@@ -42,7 +42,9 @@ EXPANSION_SHARE = 0.4
 """The total weight of the expansion terms, relative to that of the query's own terms."""
 QUERY_TERMS = 48
 SIMILARITY_SHARE = 0.5
-"""Share of a message's score that its similarity to the query in meaning has, where word vectors are installed."""
+"""If word vectors are installed, the share of a message's score that comes from its similarity in
+meaning to the query.
+"""
 SIMILARITY_LENGTH_WEIGHT = 0.2
 """How strongly the length of a message lowers its similarity."""
 PASSAGE_GAP = 4
@@ -50,9 +52,9 @@ PASSAGE_GAP = 4
 they match well themselves.
 """
 LONG_REPLIES = 2
-"""Number of long messages other than prompts that are shown at length. The best are taken."""
+"""Maximum number of long replies and tool results that are shown at length. Those with the highest scores are taken."""
 REPLY_FLOOR = 0.6
-"""Other long messages that are not prompts are shown only if they score at least this share of the best score."""
+"""Other long replies and tool results are shown only if they score at least this share of the best score."""
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
 
@@ -109,7 +111,10 @@ def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
 
 
 def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
-    """The score of each message, without its neighbours. A match in a long message counts less, in a prompt more."""
+    """The score of each message, without those of its neighbours.
+
+    A match in a long message counts less, and a match in a prompt counts more.
+    """
     lengths = ((doc, 1 + LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS) for doc in docs)
     return [matched.get(doc.id, 0.0) * ((PROMPT_WEIGHT if doc.is_prompt else 1.0) / length) for doc, length in lengths]
 
@@ -137,9 +142,10 @@ def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> l
 def add_similarities(
     docs: Sequence[Document], scores: Sequence[float], similarities: Mapping[int, float]
 ) -> list[float]:
-    """The scores, without neighbours, combined with the similarity of messages to the query in meaning.
+    """The scores, combined with the similarity in meaning of each message to the query. Neighbours are not included.
 
-    `similarities` are by message id. Both parts are scaled so that the best message has 1.
+    `similarities` maps message ids to similarities. Both parts are scaled so that their highest values are `1 -
+    SIMILARITY_SHARE` and `SIMILARITY_SHARE`.
     """
     values = [
         similarities.get(doc.id, 0.0) ** 2 / (1 + SIMILARITY_LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS)
@@ -193,10 +199,11 @@ def expansion_weights(
 def worth_showing(
     docs: Sequence[Document], own: Sequence[float], scores: Sequence[float], long_chars: int
 ) -> tuple[list[int], list[int]]:
-    """The messages that score well enough to be shown, best first, and those long replies that are shown at length.
+    """The messages to show, best first, and the long replies among them that are shown at length, as indexes into
+    `docs`.
 
-    Both are indexes into `docs`. `own` are the scores without neighbours: a long reply that scores only by its
-    neighbours is not shown, and a message without text is never shown.
+    `own` are the scores without neighbours. A long reply is not shown if only its neighbours match. A message without
+    text is never shown.
     """
     best = max(scores, default=0.0)
     wanted = [at for at, score in enumerate(scores) if score > 0 and score >= FLOOR * best and docs[at].size]
@@ -212,8 +219,8 @@ def choose(
 ) -> list[int]:
     """The messages to show, best first, as indexes into `docs`.
 
-    `order` holds the messages that are worth showing, best first. Messages of one passage are one result. When there
-    are `results` results, only messages of a chosen passage are added. The sum of the costs stays within `budget`.
+    `order` has the messages that are worth showing, best first. Messages of one passage count as one result. When there
+    are `results` results, only messages that belong to one of them are added. The sum of the costs is at most `budget`.
     """
     shown: set[int] = set()
     chosen: list[int] = []
@@ -232,7 +239,9 @@ def choose(
 
 
 def _nearest(docs: Sequence[Document], shown: set[int], at: int, step: int) -> int | None:
-    """The nearest shown message before (`step` -1) or after (1) a message, if it belongs to the same passage."""
+    """The nearest chosen message before (`step` is -1) or after (`step` is 1) a message; None if it is in another
+    passage.
+    """
     other = at + step
     while 0 <= other < len(docs) and in_one_passage(docs[at], docs[other]):
         if other in shown:

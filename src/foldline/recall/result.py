@@ -36,7 +36,7 @@ class RecalledMessage:
     """Whether `text` is the whole text of the message."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The message as JSON values; `message` is its number, as in a handle."""
+        """The message as JSON values. `message` is its number, as in a handle."""
         return {"message": self.position + 1, "role": self.role, "text": self.text, "whole": self.is_whole}
 
 
@@ -45,7 +45,7 @@ class RecalledPassage:
     """Messages of one part of a conversation, in order. Messages between them may be left out."""
 
     handle: str
-    """Names all messages of the passage: `#120-131`."""
+    """The handle of all messages of the passage, such as `#120-131`."""
     messages: tuple[RecalledMessage, ...]
     session: str = ""
     """Name of the session if all sessions were searched; else ""."""
@@ -101,7 +101,7 @@ class RecallResult:
 
 
 def text_of_passages(passages: Sequence[RecalledPassage]) -> str:
-    """The text for the model, with a note if a message was cut."""
+    """The text for the model. If a message was shortened, a note says so."""
     if not passages:
         return NOTHING_FOUND
     cut = any(OMISSION in each.text and not each.is_whole for passage in passages for each in passage.messages)

@@ -40,13 +40,17 @@ RESULTS = 10
 QUERY_CHARS = 4000
 PROMPT_CHARS = 500
 LONG_REPLY_CHARS = 1000
-"""Length of the excerpt of one of the best long replies and results, so that it contains the answer."""
+"""Length in characters of an excerpt of a long reply or tool result that is shown at length.
+
+It must be long enough to contain the answer.
+"""
 OTHER_CHARS = 150
 HITS = 2000
 """Maximum number of messages that are looked up per term. The newest are taken."""
 PAIRED_TERMS = 3
-"""Terms with at least `HITS` hits are common. For this many of them (the rarest), older messages that contain two of
-them are looked up as well.
+"""A term with at least `HITS` hits is common.
+
+For the rarest of the common terms, up to this number, older messages that contain two of them are also looked up.
 """
 PAIRED_HITS = 40_000
 """A common term with more hits than this is not used to look up older messages."""
@@ -56,17 +60,17 @@ EXPANSION_CHARS = 4000
 CANDIDATES = 150
 """Number of best messages that are scored together with their neighbours."""
 CANDIDATES_TRIED = 2000
-"""Maximum number of messages that are examined to find the candidates, because many may belong to other branches."""
+"""Maximum number of messages that are examined to find the candidates. Many of them may belong to other branches."""
 SIMILAR = 150
-"""Number of best messages whose similarity to the query in meaning is computed, where word vectors are installed."""
+"""If word vectors are installed, the number of best messages whose similarity in meaning to the query is computed."""
 NEIGHBOURS = 4
 """Number of neighbours on each side of a candidate."""
 CHARS_PER_TOKEN = 4
 ROLE_CHARS = 20
 LINE_CHARS = 14
-"""Number of characters that the handle and the role need at the start of a message."""
+"""Number of characters of the handle and the role at the start of a message."""
 MAX_COUNT = 100_000
-"""If the owner has more messages, counting stops at this number."""
+"""Messages of an owner are counted up to this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +81,9 @@ class RecallQuery:
     tokens: int = TOKENS
     results: int = RESULTS
     before: int | None = None
-    """Only messages before this position are searched, so that messages in the view are not found. None: all
-    messages.
+    """Only messages before this position are searched, so that messages in the view are not found.
+
+    None means all messages.
     """
     everywhere: bool = False
     """Whether to search all sessions of the owner."""
@@ -193,7 +198,9 @@ class _Search:
         return [(score, indexed_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
 
     def _with_neighbours(self, matched: Mapping[int, float]) -> tuple[list[Document], list[float]]:
-        """The best messages and their neighbours, in order, and the score of each without its neighbours."""
+        """The best messages and their neighbours, in order, and for each message its score without those of its
+        neighbours.
+        """
         steps = range(-NEIGHBOURS, NEIGHBOURS + 1)
         places = {(doc.segment, doc.position + step) for doc in self._candidates(matched) for step in steps}
         if self.path is not None:

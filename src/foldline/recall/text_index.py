@@ -31,7 +31,9 @@ _SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.segment FROM docume
 
 
 _SEGMENT = "strand"
-"""The kind of scope for segments. Stored numbers depend on this text, so it keeps the word of foldline 0.1."""
+"""The name of the scope for segments. The numbers in the index depend on it, so it must stay the
+word of foldline 0.1.
+"""
 
 
 def _scope_seed(kind: str, id_: int) -> int:
@@ -103,7 +105,9 @@ class IndexReader:
             self._seeds = [_scope_seed(_SEGMENT, segment) for segment in segments]
 
     def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        """For each group of terms, the ids of the newest `limit` messages that have all of them, newest first."""
+        """For each group of terms, the ids of the messages that contain all terms of the group: the newest `limit`,
+        newest first.
+        """
         if not wanted:
             return []
         queries: list[str] = []
@@ -128,7 +132,7 @@ class IndexReader:
         return {id_: read_message(unpack(body), meta) for id_, body, meta in found}
 
     def by_id(self, ids: Sequence[int]) -> list[Document]:
-        """The index entries of these messages; those of other owners are left out."""
+        """The index entries of these messages. Messages of other owners are left out."""
         sql = _SELECT + "WHERE d.owner = ? AND d.message"
         return [_document(row) for row in _among(self.connection, sql, (self.owner,), ids)]
 
@@ -148,7 +152,7 @@ def _document(row: Values) -> Document:
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows in which the column at the end of `sql` has one of the values `wanted`. The query runs in batches."""
+    """The rows that `sql` selects. Its last column must have one of the values `wanted`. The query runs in batches."""
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
         yield from connection.run(f"{sql} IN ({', '.join('?' * len(batch))})", (*values, *batch))

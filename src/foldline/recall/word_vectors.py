@@ -1,8 +1,8 @@
-"""Similarity of texts in meaning, by static word vectors. It needs the extra `recall`, and no model runs.
+"""Similarity of texts in meaning, computed from static word vectors. It needs the extra `recall`, but no model.
 
 `wordllama` ships the vectors of 32,000 word pieces (16 MB). Only its two data files are read; its code is not imported.
-The vector of a text is the sum of the vectors of its distinct words. A word that is not in the vocabulary is divided
-into the longest pieces that are.
+The vector of a text is the sum of the vectors of its distinct words. A word that is not in the vocabulary is split into
+the longest pieces that are in it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class WordVectors:
         return total / length if length else total
 
     def _split(self, word: str) -> tuple[int, ...]:
-        """The rows of a word's pieces, each as long as possible. A word begins with the mark of the vocabulary."""
+        """The row numbers of a word's pieces.
+
+        Each piece is as long as possible. The first one includes the mark of a word's start.
+        """
         marked, at, found = f"\u2581{word}", 0, []
         while at < len(marked):
             ends = range(min(len(marked), at + PIECE_CHARS), at, -1)

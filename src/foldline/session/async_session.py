@@ -69,7 +69,7 @@ def _log_failure(task: asyncio.Task[Any]) -> None:
 
 
 class AsyncSession:
-    """One conversation under one policy; every call is awaited."""
+    """One conversation under one policy. Its methods are coroutines."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -129,7 +129,7 @@ class AsyncSession:
         return len(self.session)
 
     def __bool__(self) -> bool:
-        """True, also for a session without messages."""
+        """True, even for a session without messages."""
         return True
 
     def __repr__(self) -> str:

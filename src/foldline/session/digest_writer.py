@@ -146,7 +146,7 @@ class DigestWriter:
         )
 
     def _facts_so_far(self, state: State) -> Facts:
-        """The facts of all messages so far; each message is read once."""
+        """The facts of all messages so far. Each message is read only once."""
         timeline, moves = state.timeline, state.snapshot.moves
         if moves != self._moves:
             self._facts, self._moves = None, moves
@@ -160,10 +160,10 @@ class DigestWriter:
         return self._facts
 
     def _opening(self, state: State) -> Facts | None:
-        """The facts of the first folded messages and of the current digest; None if few messages are folded.
+        """The facts of the first folded messages and of the current digest. None if few messages are folded.
 
-        Then all folded messages are read. Because of this limit, the first fold after opening takes the same time for
-        any length of the record. The newest folded messages are read afterwards.
+        If the result is None, all folded messages are read. Otherwise only the newest ones are read afterwards, so the
+        first fold after opening takes the same time for any length of the record.
         """
         timeline, fold = state.timeline, state.timeline.fold
         start, lead = timeline.cut - NEWEST_READ, timeline.lead
@@ -190,9 +190,9 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
-    """The current view, if a digest request that continues it costs less than one with the folded messages; else ().
+    """The current view, if a digest request that continues it is cheaper than one with the folded messages; else ().
 
-    A view with thinking is not used. The digest request does not have the session's thinking settings, so the provider
+    A view with thinking is not used: the digest request does not have the session's thinking settings, so the provider
     would not read its cache.
     """
     own, policy = state.model, state.policy

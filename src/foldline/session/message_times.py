@@ -1,4 +1,4 @@
-"""Gives times to added messages, so that the record shows when the prompt cache of the provider has expired."""
+"""Gives each added message a time, so that the record shows when the provider's prompt cache has expired."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from foldline.message import NO_META, Message, Meta
 
 
 def with_times(messages: list[Message], at: float | None) -> list[Message]:
-    """The messages, each with a time: its own, or that of its neighbour if they come from a log, or else `at`."""
+    """The messages, each with a time: its own, or else that of the previous message with a time, or else `at`.
+
+    Messages before the first message with a time get its time.
+    """
     for message in messages:
         if message.meta.at is not None:
             at = message.meta.at
@@ -17,7 +20,7 @@ def with_times(messages: list[Message], at: float | None) -> list[Message]:
         return messages
     timed: list[Message] = []
     fresh = Meta(at=at)
-    """Shared by all messages that have nothing but a time."""
+    """The metadata for messages that have none. All of them share it."""
     for message in messages:
         meta = message.meta
         if meta.at is not None:

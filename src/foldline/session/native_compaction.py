@@ -57,9 +57,10 @@ def fold_at_native_summary(session: Session) -> None:
 
 
 def _planned(state: State, rest: Message) -> Fold:
-    """The fold up to the block; `rest` is the message without the block, which stays if it has other parts.
+    """The fold of everything before the block.
 
-    Messages that were added after the provider was asked stay too. The newest prompt stays only if it is not answered.
+    `rest` is the message without the block. It stays in the view if it has other parts. Messages that were added after
+    the provider got its request stay, too. The newest prompt stays only if it is not answered.
     """
     timeline, at = state.timeline, state.compacted_at
     fold = state.plan_at(at if rest.parts else at + 1, REASON)

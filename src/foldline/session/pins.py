@@ -34,7 +34,7 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
 def _pin_message(session: Session, position: int, name: str) -> str:
     """Pin a message.
 
-    If the view does not show the message unchanged, add its text as a note at the end and pin the note.
+    If the view does not show the message unchanged, its text is added as a note at the end, and the note is pinned.
     """
     name, moves = name or handle_of(position), session.state.snapshot.moves
     for _ in range(ATTEMPTS):
@@ -54,10 +54,7 @@ def _pin_message(session: Session, position: int, name: str) -> str:
 
 
 def _repeat(session: Session, position: int) -> int:
-    """The position of a pinned message with the same text.
-
-    If there is no such message, a note with this text is added.
-    """
+    """The position of a pinned message with the same text. If there is none, a note with this text is added."""
     timeline = session.timeline
     text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))
     if not text:

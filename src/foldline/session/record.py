@@ -30,7 +30,7 @@ _CHANGES = frozenset({"fold", "unfold", "move", SETTINGS})
 """The kinds of log entries after which a view may show other messages or be counted in another way."""
 
 ATTEMPTS = 5
-"""How often a change is tried while other processes write to the record at the same time."""
+"""Maximum number of attempts at a change while other processes write to the record."""
 
 
 def too_many_conflicts() -> Conflict:
@@ -61,7 +61,9 @@ class Snapshot:
     fold: Fold | None = None
     """The fold in force."""
     shortest: int | None = None
-    """The smallest length to which the record was shortened after that fold; None if it was not shortened."""
+    """The smallest number of messages to which the record was shortened after that fold; None if it
+    was not shortened.
+    """
     folds: int = 0
     """The number of folds that can be taken back."""
     pins: Mapping[str, int] = field(default_factory=dict)
@@ -81,13 +83,13 @@ class MemoryRecord:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.folds: list[tuple[Fold, int | None]] = []
-        """Each fold with the smallest length to which the record was shortened after it."""
+        """Each fold, with the smallest number of messages to which the record was shortened after it."""
         self.pins: dict[str, int] = {}
         self.settings: Mapping[str, Any] = {}
         self.refusal: Refusal | None = None
         self.entries = self.moves = self.changed_at = 0
         self._index: tuple[Store, Branch, int] | None = None
-        """The temporary ledger that recall searches, and `moves` when it was made."""
+        """The temporary ledger that recall searches, its branch, and the value of `moves` when it was created."""
         self._index_lock = Lock()
 
     def version(self) -> Version:
@@ -160,7 +162,7 @@ class MemoryRecord:
         return record
 
     def _first(self, count: int) -> dict[str, Any]:
-        """The first `count` messages, and the folds and pins that concern only these messages."""
+        """The first `count` messages, the folds whose cut is among them, and the pins of these messages."""
         return {
             "messages": self.messages[:count],
             "folds": [
@@ -174,7 +176,7 @@ class MemoryRecord:
     def search_target(self) -> tuple[Store, Branch]:
         """The store and branch to search: a temporary ledger, to which the newest messages are added.
 
-        It is made again after the record was shortened.
+        The temporary ledger is created again after the record was shortened.
         """
         with self._index_lock:
             if self._index is None or self._index[2] != self.moves:
@@ -291,7 +293,7 @@ class BranchRecord:
 
 
 def _with_time(stored: StoredMessage) -> Message:
-    """A stored message; without a time of its own it has the time when it was stored."""
+    """A stored message. If it has no time of its own, it gets the time when it was stored."""
     message = stored.message
     if message.meta.at is not None:
         return message

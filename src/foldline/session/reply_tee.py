@@ -40,11 +40,13 @@ class ReplyTee:
         self._assembler = EventAssembler(format or "", default=session.format)
         self._is_finished = False
         self.reply: StreamedReply | None = None
-        """The reply, after the end: its messages, stop reason, usage, error, and what was lost. None until then."""
+        """The reply with its messages, stop reason, usage, error, and what was lost. None until the
+        end of the stream.
+        """
 
     @property
     def message(self) -> Message | None:
-        """The model's message, after the end; None until then, and if nothing was complete."""
+        """The model's message. None until the end of the stream, or if no part of the message was complete."""
         return self.reply.messages[-1] if self.reply is not None and self.reply.messages else None
 
     def __iter__(self) -> Iterator[Any]:
@@ -61,12 +63,14 @@ class ReplyTee:
         return _AsyncEvents(self, self._stream, self._assembler)
 
     def added_by(self, session: AsyncSession) -> ReplyTee:
-        """The same object; from now on, `async for` adds the reply with an async call."""
+        """Let `async for` add the reply with an async call of this session. Returns the same object."""
         self._async_session = session
         return self
 
     def close(self) -> None:
-        """Add to the session what was received. This is called for you at the end of the loop, however it ends."""
+        """Add to the session what was received. You need not call this: it is called when the loop
+        ends for any reason.
+        """
         reply = self._finish()
         if reply is not None:
             self._session.add(*reply.messages, view=self._view)
@@ -83,7 +87,7 @@ class ReplyTee:
             self._session.report_reply(reply)
 
     def _finish(self) -> StreamedReply | None:
-        """The reply at the first call; None at later calls and if nothing was received."""
+        """The complete reply at the first call. None at later calls, or if nothing was received."""
         if self._is_finished:
             return None
         self._is_finished = True
@@ -92,7 +96,7 @@ class ReplyTee:
 
 
 class _AsyncEvents:
-    """Iterates asynchronously. Only the loop holds this object, so it is deleted as soon as the loop is left."""
+    """The asynchronous iterator. Only the loop holds this object, so it is deleted as soon as the loop is left."""
 
     def __init__(self, tee: ReplyTee, stream: Any, assembler: EventAssembler) -> None:
         self._tee, self._assembler = tee, assembler

@@ -1,4 +1,4 @@
-"""Stores with a reply which view it answers, so that its usage and its thinking are not used for another view."""
+"""Stores with each reply the view that it answers, so that its usage and its thinking are not used for another view."""
 
 from __future__ import annotations
 
@@ -40,24 +40,27 @@ def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Mes
 
 
 class ReplyTies:
-    """Ties the replies with usage that a caller adds to the views that the caller got."""
+    """Stores with each added reply that has usage the identity of the view that the caller got before it."""
 
     __slots__ = ("_is_answered", "view")
 
     def __init__(self) -> None:
         self.view: ViewIdentity | None = None
-        """The identity of the last view that the caller got, extended if the caller went on without a new view."""
+        """The identity of the last view that the caller got.
+
+        If messages were added after its reply, the identity of the view that grew from it.
+        """
         self._is_answered = False
         """Whether the last message is a reply."""
 
     def follow(self, view: ViewIdentity | None) -> None:
-        """Take a view as the one that the caller sends next."""
+        """Record that the caller got this view, so that the next reply answers it."""
         self.view, self._is_answered = view, False
 
     def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State) -> None:
-        """Store with each reply with usage which view it answers: `answered`, or the last view.
+        """Store with each reply that has usage the view that it answers: `answered`, or the last view.
 
-        If the caller adds further messages and replies without a new view, it has sent that view plus the added
+        If the caller adds messages and further replies without getting a new view, it has sent the last view plus these
         messages.
         """
         view, is_answered = self.view, self._is_answered
@@ -74,10 +77,10 @@ class ReplyTies:
 
 
 def _next_view(state: State, added: Sequence[Message]) -> ViewIdentity:
-    """The identity of the view that a reply answers if the caller got none.
+    """The identity of the view that a reply answers, if the caller got no view from this object.
 
-    `added` are the messages added before it. The view is unknown for the first reply after a fold or another change: it
-    may answer an earlier view of another process.
+    `added` are the messages that are added before the reply. For the first reply after a fold or another change, the
+    view is unknown: the reply may answer an earlier view of another process.
     """
     changed_at = state.snapshot.changed_at
     if changed_at:

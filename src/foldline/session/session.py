@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 Clock: TypeAlias = Callable[[], float | None]
 _NO_STREAMS = frozenset((dict, Message))
-"""The types of most values that are added."""
+"""The types of most added values. They are never streams, so the check for a stream is skipped."""
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -126,7 +126,7 @@ class Session:
         """The stop signal of the fold that is being made by a call of this session."""
         self._ties, self._events = ReplyTies(), ViewEvents()
         self.skip_reason = ""
-        """Why the last call of `fold` or `preview` folded nothing; "" if it folded."""
+        """The reason why the last call of `fold` or `preview` folded nothing; "" if it folded."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
 
     # The state
@@ -276,10 +276,10 @@ class Session:
 
     @_locked
     def continuation(self) -> Continuation | None:
-        """How to continue a reply that stopped at its length limit, at most `continue_max` times in a row.
+        """How to continue a reply that stopped at its length limit. None if the last message is complete.
 
-        Returns None if the last message is complete. Otherwise replace the last message of the view by `reply` (remove
-        it if `reply` is None), append `prompt`, and send that. Then add the prompt to the session.
+        This happens at most `continue_max` times in a row. Replace the last message of the view by `reply` (remove it
+        if `reply` is None), append `prompt`, and send that. Then add the prompt to the session.
         """
         self.refresh()
         return continuation(self.timeline.messages, most=self.policy.continue_max)
@@ -312,8 +312,8 @@ class Session:
     def preview(self, *, instructions: str = "", force: bool = False, before: str = "") -> Preview | None:
         """A preview of what `fold` would do now, with its cost. Pass it to `approve` to make that fold.
 
-        `before` is the handle of a message: everything before it is folded, as far as no step is split, whatever the
-        policy's floors are. Returns None if nothing would be folded; `skip_reason` then says why.
+        `before` is the handle of a message. Everything before it is folded, except for a step that would be split; the
+        policy's floors do not apply. Returns None if nothing would be folded; `skip_reason` then says why.
         """
         self.refresh()
         return folding.preview_fold(self, WriteOptions(must=force, instructions=instructions), before)
@@ -322,7 +322,7 @@ class Session:
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
         """Make the fold of a preview, with the digest of the preview or with the text `digest`.
 
-        Raises `Conflict` if the session was changed after the preview. Added messages are no such change.
+        Raises `Conflict` if the session was changed after the preview. Adding messages does not count as a change.
         """
         self.refresh()
         return folding.approve_fold(self, preview, digest)
@@ -456,7 +456,7 @@ class Session:
         return len(self.timeline)
 
     def __bool__(self) -> bool:
-        """True, also for a session without messages."""
+        """True, even for a session without messages."""
         return True
 
     def __repr__(self) -> str:
@@ -472,7 +472,7 @@ class Session:
 
     @property
     def refusal(self) -> Refusal | None:
-        """The last fold that was not made, if none was made since."""
+        """The last fold that was not made; None if a fold was made since then."""
         return self.state.snapshot.refusal
 
     @property

@@ -34,7 +34,7 @@ class Setup:
     format: str
     """The wire format in use."""
     format_known: bool
-    """Whether the format was given or detected. Otherwise it is the usual format of the model's vendor."""
+    """Whether the format was given or detected. If not, it is the usual format of the model's vendor."""
     tools: int
     """Tokens of the tool definitions."""
     definitions: tuple[Any, ...] | None
@@ -47,7 +47,7 @@ class Setup:
     """Whether sizes are counted in the model's tokens, so that usage figures can be used as anchors."""
     window: int
     assumption: str
-    """Why the window is a guess; "" if the policy or the model table states it."""
+    """The reason why the window is a guess; "" if the policy or the model table states it."""
     usable: int
     """The largest request in tokens: the window minus the tokens that are reserved for the reply."""
     arrival_limit: int
@@ -85,9 +85,9 @@ def setup(  # noqa: PLR0913 (all are named at the call)
 ) -> Setup:
     """The setup for stored settings, changed by the arguments that are given.
 
-    `tools` replace the stored tools. `definitions` are the tools that were given earlier; if another process has
-    changed the tools since then, the larger size is used.
-    `counter` replaces the model's counter if the policy counts with the model's counter.
+    `tools` replace the stored tools. `definitions` are the tools that were given to this object earlier; if another
+    process has changed the tools since then, the larger of the two sizes is used. If the policy counts with the model's
+    counter, `counter` is used in its place.
     """
     if policy is None:
         chosen = Policy(**read_knobs(row["policy"], "the record")) if row else Policy.preset(DEFAULT_POLICY)

@@ -69,9 +69,9 @@ class State:
         self._view_key = self._key_with(None)
         self._binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
         self.unbound = 0
-        """Number of messages of the view whose thinking is bound to another view.
+        """Number of messages in the view whose thinking is bound to another view.
 
-        Such thinking is left out or dropped.
+        This thinking is left out, or the provider drops it.
         """
         self.compacted_at = -1
         """Index of the newest message with a compaction block of a provider; -1 if none was read."""
@@ -86,7 +86,7 @@ class State:
         return Version(len(self.timeline.messages), self.snapshot.version.entry)
 
     def follow(self, version: Version, **changes: Any) -> None:
-        """Apply a log entry that changes only the snapshot."""
+        """Apply a log entry that changes nothing except the snapshot."""
         self.snapshot = replace(self.snapshot, version=version, **changes)
 
     def size(self, message: Message) -> int:
@@ -105,10 +105,11 @@ class State:
             self._latch()
 
     def _evidence(self, view: str) -> Evidence | None:
-        """How the current view differs from the request that the newest usage measured; None if that was another view.
+        """The difference between the current view and the request that the newest usage figure measured.
 
-        `view` is the identity of the view that the message answers, as text. A view of another model or format with the
-        same fold only tells about hidden tokens.
+        `view` is the identity, as text, of the view that the message answers. None if the current view did not grow
+        from that view. If that view has the same fold but another model or format, the figure only shows the number of
+        hidden tokens.
         """
         index, prefix = len(self.timeline) - 1, self.timeline.prefix
         if not view:
@@ -128,7 +129,7 @@ class State:
         return Evidence(missing, prefix[index] - prefix[length], change)
 
     def _tokens(self, length: int) -> int:
-        """Estimated tokens of those messages in the view that are among the first `length` messages of the session."""
+        """Estimated tokens of the view if the session had only its first `length` messages."""
         timeline, fold = self.timeline, self.timeline.fold
         tokens = timeline.prefix[timeline.lead] + timeline.prefix[length] - timeline.prefix[timeline.cut]
         return tokens + (fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens if fold else 0)
@@ -250,10 +251,11 @@ class State:
             self.add(message)
 
     def _shared(self, fold: Fold, shared: int, read: Reader) -> Fold:
-        """The fold for this branch, which has the first `shared` messages in common with the one that was folded.
+        """The fold for this branch. The branch on which the fold was made has the first `shared` messages in common
+        with it.
 
-        If the branch left that one before the position where the fold was made, the fold also keeps the newest prompt
-        that both have.
+        If this branch lacks messages that the other one had when the fold was made, the fold also keeps the newest
+        prompt that both branches have.
         """
         stop = shared if shared < fold.made_at else 0
         while stop > 0:
@@ -319,7 +321,7 @@ class State:
             self._latch()
 
     def shows(self, index: int) -> bool:
-        """Whether the view shows a message unchanged."""
+        """Whether the view shows a message and does not shorten it."""
         fold = self.timeline.fold
         if fold is None or index < self.timeline.lead:
             return True
@@ -389,7 +391,7 @@ class State:
     # Costs
 
     def _proposal(self, at: float | None = None) -> FoldProposal:
-        """The effect on the current request of a fold that removes everything before the floors."""
+        """The effect on the current request of a fold that removes everything that the floors do not protect."""
         floor = cut.floor(self.timeline, self.policy, self.usable)
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
@@ -405,9 +407,9 @@ class State:
         return self._account is not None
 
     def _newest_time(self) -> float | None:
-        """The time of the newest message, which is when the next request is sent; None if it is unknown.
+        """The time of the newest message, which is taken as the time of the next request; None if unknown.
 
-        It comes from the record, not from a clock, so that every process decides alike.
+        The time comes from the record and not from a clock, so that every process makes the same decision.
         """
         return self.timeline.messages[-1].meta.at if self.timeline.messages else None
 
@@ -468,5 +470,7 @@ class State:
 
 
 def _time_of_request(newest: Message, reply: Message) -> float | None:
-    """When the request was sent that a reply answers: the time of the newest message before it, or of the reply."""
+    """The time at which the request for a reply was sent: that of the newest message before the reply, or else of the
+    reply.
+    """
     return reply.meta.at if newest.meta.at is None else newest.meta.at

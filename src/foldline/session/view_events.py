@@ -17,24 +17,26 @@ if TYPE_CHECKING:
 
 
 class ViewEvents:
-    """Remembers what was emitted about the last view, so that each change is emitted only once."""
+    """Emits the events about views. Remembers the last ones, so that each change is emitted only once."""
 
     __slots__ = ("_arrived", "_assumption", "_fired")
 
     def __init__(self) -> None:
         self._arrived = (0, 0)
-        """The number of messages that were shortened on arrival, and the number of broken messages."""
+        """At the last event: the number of messages that were shortened on arrival, and the number
+        of broken messages.
+        """
         self._assumption = ""
-        """The assumption about the window."""
+        """The assumption about the window of which the caller was last informed; "" for none."""
         self._fired: tuple[Rule, ...] = ()
-        """The rules that fired."""
+        """The rules that had fired at the last event."""
 
     def follow(self, state: State) -> None:
-        """Take the prunings and repairs of a state as known."""
+        """Take over the prunings and repairs of a state without emitting events about them."""
         self._arrived = state.pruned, len(state.timeline.broken)
 
     def report(self, session: Session, load: Load, plan: Plan) -> None:
-        """Emit the events about the view that a session makes now."""
+        """Emit the events about the current view of a session."""
         state = session.state
         if session.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
             session.emit("measured", tokens=load.request, usable=load.usable)

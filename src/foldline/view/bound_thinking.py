@@ -33,8 +33,8 @@ def without_thinking(message: Message) -> Message:
 def answers_view(message: Message, index: int, key: str, tools: int) -> bool | None:
     """Whether the reply at `index` answers a view with this key and these tools that ends directly before the reply.
 
-    None if no view is stored with the reply. Messages that were added while the reply was on its way are in front of
-    it now, so its thinking has another prefix.
+    None if no view is stored with the reply. If messages were added before the reply arrived, they are now between that
+    view and the reply. The result is then False, because the thinking in the reply has another prefix.
     """
     if not message.meta.view:
         return None

@@ -80,7 +80,7 @@ def _without_marked_thinking(body: dict[str, Any]) -> dict[str, Any]:
 def _with_legal_marks(body: dict[str, Any], tool_marks: Sequence[Any] = ()) -> dict[str, Any]:
     """The body with at most four marks of the caller, and without a one-hour mark after a five-minute mark.
 
-    `tool_marks` are the marks on tools. They come first in the request and count too.
+    `tool_marks` are the marks on tools. They come first in the request, and they count towards the limit.
     """
     found = list(_marked_blocks(body))
     surplus = len(tool_marks) + len(found) + _automatic(body) - LIMIT
@@ -133,7 +133,9 @@ def _previous_end(messages: list[Any]) -> int:
 
 
 def _marked(content: Any, *, hour: bool) -> Any:
-    """The content with a mark on its last block; the same object if that block has a mark or cannot have one."""
+    """The content with a mark on its last block. The same object if that block already has a mark
+    or cannot have one.
+    """
     mark = {**MARK, "ttl": _HOUR} if hour else MARK
     if isinstance(content, str):
         return [{"type": "text", "text": content, "cache_control": mark}] if content else content

@@ -49,13 +49,16 @@ class View(NamedTuple):
     cut: int
     """Position of the first message after the folded part."""
     assumption: str = ""
-    """Why the window is a guess; "" if the policy or the model table states it."""
+    """The reason why the window is a guess; "" if the policy or the model table states it."""
     breakpoints: int = 0
     """The maximum number of cache breakpoints that `render` sets."""
     format: str = ""
     """The session's wire format."""
     repairs: RepairedHistory | None = None
-    """Repairs the messages in that format when the view is rendered. All views between two folds share this object."""
+    """The repaired messages for that format, used when the view is rendered.
+
+    All views between two folds share this object.
+    """
     identity: ViewIdentity | None = None
     """Identifies this view, so that a reply can be assigned to it (see `Session.add`).
 
@@ -67,7 +70,7 @@ class View(NamedTuple):
     This thinking is left out, or the provider drops it.
     """
     drops_blocks: bool = False
-    """Whether the provider is asked to drop that thinking (`bound_thinking` in the policy)."""
+    """Whether the provider is asked to drop this thinking (`bound_thinking` in the policy)."""
     native: Digest | None = None
     """The digest whose native summary the view shows; None if the view shows no native summary."""
 
@@ -136,7 +139,10 @@ class View(NamedTuple):
         )
 
     def _readable_messages(self) -> tuple[Message, ...]:
-        """The messages, with the readable digest in place of a native summary, for another format than its maker's."""
+        """The messages, for a format other than that of the native summary.
+
+        The readable digest replaces the native summary.
+        """
         if self.native is None or self.native.native is None:
             return self.messages
         block = self.native.native.message
@@ -157,16 +163,19 @@ class View(NamedTuple):
 
 
 def identity_of(view: View | ViewIdentity | str | None) -> ViewIdentity | None:
-    """The identity of a view. A given identity, as value or as text, is returned as a value."""
+    """The identity of a view.
+
+    If the argument is already an identity, as an object or as text, it is returned as an object.
+    """
     if isinstance(view, View):
         return view.identity
     return ViewIdentity.parse(view) if isinstance(view, str) else view
 
 
 def marker(first: int, last: int, *, kept: int = 0) -> Message:
-    """The one-line message in place of messages that were folded without a digest.
+    """The one-line message that replaces messages that were folded without a digest.
 
-    `kept` messages of the range are still in the view.
+    `kept` is the number of messages of the range that are still in the view.
     """
     return user(missing_messages(last - first + 1 - kept, handle(first, last), partly=kept > 0), kind="note")
 
@@ -219,7 +228,10 @@ def _is_broken(timeline: Timeline) -> bool:
 
 
 class ComposedView:
-    """The messages of a timeline's view, reused from view to view; until the next fold, only new messages are read."""
+    """The messages of a timeline's view.
+
+    They are reused for the next view, so until the next fold only new messages are read.
+    """
 
     def __init__(self, timeline: Timeline, format: str, model: Model | None = None) -> None:
         self.timeline, self.format = timeline, format
@@ -250,7 +262,7 @@ class ComposedView:
 
 
 def _shows_something(message: Message) -> bool:
-    """Whether a message is no system message and has visible text, or a part that is no text."""
+    """Whether a message is not a system message, and has a visible text or a part that is not text."""
     if message.role == "system" or message.text == NO_EARLIER_PROMPT:
         return False
     return any(not isinstance(part, Text) or _VISIBLE.search(part.text) for part in message.parts)

@@ -41,7 +41,7 @@ class ViewIdentity(NamedTuple):
 
     @property
     def extension(self) -> ViewIdentity:
-        """The identity of a view that grew from this view and ends directly before the reply that answers it."""
+        """The identity for a later view that grew from this one and ends directly before the reply to it."""
         return self if self.length < 0 else ViewIdentity(self.key, self.tools)
 
     @property

@@ -1,4 +1,6 @@
-"""Compaction blocks of providers in messages: which parts hold a summary, who made it, and its form for others."""
+"""Compaction blocks of providers: finds parts with a summary and their maker, and replaces blocks
+that cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,20 @@ from foldline.wire.formats import element_format
 from foldline.wire.repair.context import native_summary
 
 _READ_BY_ALL_MODELS = frozenset({"openai-responses"})
-"""The formats whose blocks can be read by every model of the vendor. Anthropic's are bound to the model."""
+"""The formats in which every model of the vendor can read a block. In other formats, only the model
+that made it can.
+"""
 
 
 def holds_summary(part: Part) -> bool:
-    """Whether a part is a compaction block with a text or an encrypted summary; a failed compaction has neither."""
+    """Whether a part is a compaction block with a text or an encrypted summary. A failed compaction has neither."""
     if not isinstance(part, Opaque) or part.kind != "compaction" or not isinstance(part.value, dict):
         return False
     return bool(native_summary(part)) or bool(part.value.get("encrypted_content"))
 
 
 def summary_of(message: Message, block: Part, target: Target) -> NativeSummary:
-    """A block of a message with its maker: the model that the reply names, or else the target's own."""
+    """A compaction block of a message, and its maker: the model that the reply names, or else the target's model."""
     wire, named = block.wire, message.meta.model
     format = element_format(wire.format) if wire is not None else target.format
     is_own = not named or named in target.model or target.model in named
@@ -31,7 +35,7 @@ def summary_of(message: Message, block: Part, target: Target) -> NativeSummary:
 
 
 def without_foreign_blocks(message: Message, target: Target) -> Message:
-    """The message with a text in place of each compaction block that the target cannot read."""
+    """The message. A text replaces each compaction block that the target cannot read."""
 
     def readable(part: Part) -> Part:
         if not holds_summary(part) or summary_of(message, part, target).is_read_by(target):
