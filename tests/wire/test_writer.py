@@ -144,3 +144,15 @@ def test_a_first_line_that_names_no_parent_stays() -> None:
     text = "\n".join([json.dumps(bare), *rest]) + "\n"
     messages = cut(text, 3, pin=True)
     assert len(parse(rewrite(text, messages).data).messages) == len(messages)
+
+
+def test_the_newest_settings_and_the_first_description_of_a_session_are_kept() -> None:
+    lines = SESSIONS["codex"](5).splitlines()
+    metas = [line for line in lines if json.loads(line)["type"] == "session_meta"]
+    of_parent = json.dumps({**json.loads(metas[0]), "payload": {"id": "parent"}})
+    settings = [json.dumps({"type": "turn_context", "payload": {"model": model}}) for model in ("gpt-5", "gpt-5.6")]
+    text = "\n".join([metas[0], of_parent, settings[0], *lines[1:], settings[1]]) + "\n"
+    data = rewrite(text, cut(text, 2, pin=False)).data
+    back = [json.loads(line) for line in data.decode().splitlines()]
+    assert [line["payload"]["model"] for line in back if line["type"] == "turn_context"] == ["gpt-5.6"]
+    assert [line for line in back if line["type"] == "session_meta"] == [json.loads(metas[0])]

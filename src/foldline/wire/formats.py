@@ -194,7 +194,10 @@ class LogWriter:
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
     """Returns the line with its usage set to 0. A line without usage is returned as the same object."""
     head_types: tuple[str, ...] = ()
-    """Types of the leading lines that describe the session. Only the first line of each type is kept."""
+    """Types of the leading lines. The first type describes the session, the others its settings.
+
+    Of the first type, the first line is kept. Of each other type, the last line is kept.
+    """
     id_fields: tuple[str, str] | None = None
     """The fields that hold a line's id and the id of its parent line."""
 

@@ -39,8 +39,7 @@ def rewritten_lines(
     if writer is None:
         raise ConfigError(f"session files of the format {name!r} cannot be written")
     source = [line for line in records if isinstance(line.value, dict)]
-    last_of_type = {kind: line for line in reversed(source) if (kind := _kind(line.value)) in writer.head_types}
-    heads = sorted(last_of_type.values(), key=lambda line: line.number)
+    heads = _head_lines(source, writer.head_types)
     lines = [_OutputLine(line.value, line.raw, head=True) for line in heads]
     numbers = {str(line.number) for line in heads}
     sample = _sample_line(name, messages)
@@ -64,6 +63,16 @@ def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
 def _kind(value: Mapping[str, Any]) -> str:
     kind, subtype = value.get("type"), value.get("subtype")
     return f"{kind} {subtype}" if isinstance(subtype, str) else str(kind)
+
+
+def _head_lines(source: Sequence[JsonLine], types: Sequence[str]) -> list[JsonLine]:
+    """The leading lines that are kept: the first line of the first type, and the last line of each other type."""
+    kept: dict[str, JsonLine] = {}
+    for line in source:
+        kind = _kind(line.value)
+        if kind in types and (kind != types[0] or kind not in kept):
+            kept[kind] = line
+    return sorted(kept.values(), key=lambda line: line.number)
 
 
 def _lines_of(
