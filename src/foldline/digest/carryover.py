@@ -19,7 +19,7 @@ from foldline.digest.extract.identifiers import SourceLine, reuse_probability
 from foldline.digest.markup import handles_of, has_instruction, quote
 
 _EXCERPT_CHARS, _NEIGHBOURS = 48, 3
-"""The length of an excerpt in characters, and the number of words next to its identifier that it shows at least."""
+"""The length of an excerpt in characters, and the least number of words next to its identifier."""
 _EXCERPT_SHARE = 0.28
 """The share of the budget for excerpts. The rest of the budget is for identifiers without a line."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9

@@ -45,7 +45,7 @@ class DigestRequest:
     with_thinking: bool = False
     """Whether the digester sees the reasoning in the transcript."""
     cached_prefix: tuple[Message, ...] = ()
-    """If the provider has the session's own view in its cache, that view; else empty.
+    """The session's own view if the provider has it in its cache; else empty.
 
     A request that begins with the cached view is cheaper.
     """

@@ -58,7 +58,8 @@ ADDED_SECTIONS = re.compile(rf"^# (?:{USER_WORDS}|Status|Files changed)$", re.MU
 _CERTAIN_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
 """The shares of the room after a model's digest.
 
-The share of the user's words is that of the room that the other two sections leave.
+The user's words get their share of the room that the other two
+sections do not use.
 """
 _MAX_TURNS_SHARE, _TOLD_CHARS = 0.97, 300
 """If the first and the newest prompts are long, the turns may use up to this share of the room.
@@ -66,10 +67,8 @@ _MAX_TURNS_SHARE, _TOLD_CHARS = 0.97, 300
 They then get the length of these prompts, plus this number of characters for the agent's words.
 """
 _MIN_EARLIER_SHARE, _PROMPTS_SHARE = 0.1, 0.8
-"""The earlier digest gets at least the first share of the room.
-
-If more than that would push out the first and the newest prompts, the prompts and the earlier digest together get the
-second share.
+"""The least share of the room for an earlier digest, and the largest share for the earlier digest, the first prompt
+and the newest prompts together. If these prompts are long, the earlier digest is shortened to the least share.
 """
 _LABEL_CHARS, _HEADING_CHARS, _MIN_CHARS = 60, 14, 60
 """Numbers of characters: the maximum for the file or command at the start of a line, the length of a heading, and the

@@ -93,7 +93,7 @@ _ENTRY_CHARS = 200
 _KIND_OF_SECTION = {"rationale": "decision", "plan": "open"}
 """The kinds of facts that entries of these sections become when a local digest is read."""
 TURNS = "# Turns"
-"""The heading of a local digest under which the conversation is told turn by turn."""
+"""The heading of the section with the turns of the conversation, in a local digest."""
 SPEAKERS = {
     "user": "User",
     "agent": "Agent",
@@ -101,7 +101,7 @@ SPEAKERS = {
     "answer": "User answered",
     "command": "Command text",
 }
-"""How the entries under `TURNS` begin, by who speaks."""
+"""For each speaker, the word at the start of an entry under `TURNS`."""
 _SPEAKER_OF = {label: name for name, label in SPEAKERS.items()}
 _TURN_ENTRY = re.compile(rf"^({'|'.join(SPEAKERS.values())}): ")
 _INDENT = "  "

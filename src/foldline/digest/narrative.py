@@ -109,7 +109,7 @@ def _cost(lines: list[str]) -> int:
 def _fitting(lines: list[str], room: int) -> list[str]:
     """The entries that fit. The agent's oldest entries are left out first, then the user's oldest ones.
 
-    The first entry is never left out alone: if it does not fit, the result is empty.
+    The first entry stays. If even that is too long, the result is empty.
     """
     excess, dropped = _cost(lines) - room, set[int]()
     for is_user in (False, True):

@@ -118,7 +118,8 @@ class Status:
 def _working_folder(paths: Collection[str], facts: Facts) -> str:
     """The folder in which the commands of the session run, as far as paths and commands show it; "" if unknown.
 
-    If the commands name files relative to a part of the common root, the folder is the rest of the root.
+    If a command has a path that begins within the common root of all paths, the folder is the part of the root before
+    it. Else it is the whole root.
     """
     root = common_root(paths)
     commands = "\n".join([fact.text for fact in facts.facts.values() if fact.kind in {"command", "passed", "failed"}])

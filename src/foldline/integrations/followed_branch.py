@@ -121,10 +121,9 @@ class FollowedBranch:
         return HistoryMatch(place, pieces, [])
 
     def _find(self, place: int, before: bytes, step: bytes) -> int | None:
-        """The number of messages in the session up to and including the message with the trace `step`.
+        """The number of messages in the session up to and including the next one; None if its trace is not `step`.
 
-        `place` and `before` are the same number and the trace for the previous message. None if the next message is
-        another one.
+        `place` is this number for the previous message, and `before` is the trace of the previous message.
         """
         if step == before:  # a message without content, which the session may or may not have
             return place + (self._trace_at(place) == before)

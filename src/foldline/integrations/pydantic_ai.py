@@ -2,7 +2,7 @@
 
     agent = Agent("anthropic:claude-sonnet-5", capabilities=[FoldlineCapability(ledger)])
 
-The capability changes only what the model receives, attempt by attempt. The run's own history keeps every message, so
+The capability changes only what the model receives, in each attempt. The run's own history keeps every message, so
 `all_messages()` and `new_messages()` stay as they are.
 """
 

@@ -35,7 +35,7 @@ from foldline.redact.redact import redact
 
 STATIC = Path(__file__).parent / "static"
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Maximum size of the body of a call, in bytes. Only a transcript that is dropped on the page can be so large."""
+"""Maximum size of the body of a call, in bytes. Only a transcript that is dropped on the page can have a large body."""
 
 
 def page_app(  # noqa: PLR0913  # all but one are named at the call

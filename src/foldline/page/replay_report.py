@@ -16,7 +16,7 @@ from foldline.wire import Transcript, read_all
 
 DEFAULT_POLICIES = ("balanced", "thrifty", "verbatim")
 _POINTS = 600
-"""Maximum number of request sizes in the answer. If a session has more requests, only every n-th size is returned."""
+"""Maximum number of request sizes in the answer. If there are more, only every second, third, … size is returned."""
 
 
 def replay_report(*, name: str, text: str, policies: str, window: int, model: str) -> dict[str, Any]:

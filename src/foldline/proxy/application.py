@@ -1,4 +1,4 @@
-"""The ASGI application: passes every request on, except those under /foldline/, which are foldline's own."""
+"""The ASGI application: passes every request on, except those under /foldline/, which foldline answers itself."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class NewRequest:
 
 
 def answered_request(receipt: Receipt, text: str = "") -> AnsweredRequest:
-    """An answered request. The cost of its cache expiring is computed from the receipt."""
+    """An answered request. `cold` is computed from the receipt."""
     return AnsweredRequest(receipt=receipt, text=text, cold=cold_price(receipt))
 
 

@@ -1,4 +1,4 @@
-"""Recognises the summary that a client writes when it compacts its own history. The history then begins with it."""
+"""Recognises the summary at the start of a history that a client has compacted."""
 
 from __future__ import annotations
 

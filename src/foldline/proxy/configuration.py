@@ -35,7 +35,7 @@ class ProxySettings:
     """The token that the API under /foldline/ demands."""
     policy: Policy = field(default_factory=lambda: Policy.preset("balanced"))
     model: str = ""
-    """The model whose window and prices are used if the requested model is unknown or missing."""
+    """The model whose window and prices are used if a request names no model."""
     max_bytes: int = MAX_BYTES
     limits: UpstreamLimits = field(default_factory=UpstreamLimits)
     prepare_s: float = 5.0

@@ -96,7 +96,7 @@ class _Exchange:
         return await read_body(receive, limit=limit)
 
     async def refuse(self, error: ErrorAnswer, *, close: bool = False) -> None:
-        """Answer with an error of foldline's own."""
+        """Answer with an error that foldline writes itself."""
         body = error.body(self.format)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers += [(b"connection", b"close")] * close + [(b"x-foldline-error", b"1")]
@@ -183,7 +183,7 @@ class _Exchange:
         return await self.parent.client.send("POST", url, headers, outgoing.body)
 
     async def _send_own(self, answer: OwnAnswer, notes: tuple[tuple[str, str], ...]) -> None:
-        """Send a response of foldline's own."""
+        """Send a response that foldline wrote itself."""
         kind, length = answer.content_type.encode(), str(len(answer.body)).encode()
         headers = to_client([(b"content-type", kind), (b"content-length", length)], notes)
         await self.send({"type": "http.response.start", "status": answer.status, "headers": headers})

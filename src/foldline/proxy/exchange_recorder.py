@@ -160,10 +160,10 @@ def _is_plain(ticket: Ticket) -> bool:
 
 
 def _estimate(ticket: Ticket, conversation: ClientConversation, reply: int) -> int:
-    """The estimated number of tokens in the request that was sent. The last `reply` messages of the session are its
-    reply.
+    """The estimated number of tokens in the request that was sent.
 
-    0 if the size is unknown, because the session was folded after the request was sent.
+    The last `reply` messages of the session are the reply, which is not counted. 0 if the size is unknown, because the
+    session was folded after the request was sent.
     """
     state = conversation.session.state
     if ticket.is_folded is is_unfolded(state, conversation.start):

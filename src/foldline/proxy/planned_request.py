@@ -40,7 +40,7 @@ class Ticket:
     located: Located
     conversation: ClientConversation | None
     identity: ViewIdentity | None = None
-    """The identity of the view that was sent. None for a new session whose client's own request was sent."""
+    """The identity of the view that was sent. None if the session is new and the client's own request was sent."""
     model: str = ""
     tools: str = ""
     format: str = ""

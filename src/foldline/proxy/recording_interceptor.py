@@ -170,9 +170,9 @@ class RecordingInterceptor:
     async def retry(
         self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse
     ) -> OutgoingRequest | None:
-        """A smaller request for the session, which is folded first. None if this is not possible.
+        """Fold the session and return its smaller request, if the provider refused `sent` as too large.
 
-        The session is folded only if the provider refused the earlier request because it was too large.
+        None if the provider refused it for another reason, or if nothing can be folded.
         """
         ticket = sent.ticket
         if not isinstance(ticket, Ticket) or self.settings.mode != "fold" or request.call.kind != "create":

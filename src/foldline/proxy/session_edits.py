@@ -18,7 +18,7 @@ def rewind(session: Session, length: int) -> None:
 def fold_before(session: Session, position: int, *, reason: str) -> None:
     """Fold everything before a position, without a digest.
 
-    The client's own summary is at that position and replaces it.
+    The client's own summary at that position replaces it.
     """
 
     def fold(entry: int) -> object:

@@ -48,9 +48,8 @@ OTHER_CHARS = 150
 HITS = 2000
 """Maximum number of messages that are looked up per term. The newest are taken."""
 PAIRED_TERMS = 3
-"""A term with at least `HITS` hits is common.
-
-For the rarest of the common terms, up to this number, older messages that contain two of them are also looked up.
+"""A term with at least `HITS` hits is common. This number of the rarest common terms is also used to find older
+messages, which must contain two of these terms.
 """
 PAIRED_HITS = 40_000
 """A common term with more hits than this is not used to look up older messages."""

@@ -59,7 +59,7 @@ class Snapshot:
 
     version: Version
     fold: Fold | None = None
-    """The fold in force."""
+    """The fold that applies now; None if nothing is folded."""
     shortest: int | None = None
     """The smallest number of messages to which the record was shortened after that fold; None if it
     was not shortened.

@@ -1,4 +1,4 @@
-"""Stores with each reply the view that it answers, so that its usage and its thinking are not used for another view."""
+"""Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Mes
 
 
 class ReplyTies:
-    """Stores with each added reply that has usage the identity of the view that the caller got before it."""
+    """For each added reply that has usage, stores the identity of the view that the caller got before it."""
 
     __slots__ = ("_is_answered", "view")
 
@@ -58,7 +58,7 @@ class ReplyTies:
         self.view, self._is_answered = view, False
 
     def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State) -> None:
-        """Store with each reply that has usage the view that it answers: `answered`, or the last view.
+        """For each reply that has usage, store the view that it answers: `answered`, or the last view.
 
         If the caller adds messages and further replies without getting a new view, it has sent the last view plus these
         messages.

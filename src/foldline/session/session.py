@@ -278,8 +278,8 @@ class Session:
     def continuation(self) -> Continuation | None:
         """How to continue a reply that stopped at its length limit. None if the last message is complete.
 
-        This happens at most `continue_max` times in a row. Replace the last message of the view by `reply` (remove it
-        if `reply` is None), append `prompt`, and send that. Then add the prompt to the session.
+        None also after `continue_max` attempts in a row. Otherwise replace the last message of the view by `reply`
+        (remove it if `reply` is None), append `prompt`, and send that. Then add the prompt to the session.
         """
         self.refresh()
         return continuation(self.timeline.messages, most=self.policy.continue_max)
