@@ -131,6 +131,12 @@ CODE = (
         "typed",
         words="base64",
     ),
+    row(
+        "secret",
+        "etup key|uthenticator",
+        r"(?:etup key|uthenticator)[^\n:]{0,60}:[ \t]{0,4}(?P<v>[A-Z2-7]{16,64}={0,6})\b",
+        "digit",
+    ),
     row("secret", "OTP(|otp(", r"(?:[THth]?OTP|[th]?otp)\([ \t]{0,4}[\"'](?P<v>[A-Z2-7]{16,64}={0,6})[\"']", "digit"),
     row(
         "password",

@@ -62,7 +62,7 @@ _SECRET_ADDRESS = re.compile(
 )
 """A URL with a word that shows that the rest of the URL may be a secret."""
 _PUBLIC_ADDRESS = re.compile(
-    r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|[?#])"
+    r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull|oauth2)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|[?#])"
 )
 _ADDRESS_PART = re.compile(r"[^/?&#=,;:.)\]}]{16,400}+")
 _WORDS_IN_ADDRESS = re.compile(r"(?:[a-z]{2,20}-){3,}|[a-z]{3,20}(?:[-_][a-z]{3,20})+[-_]?\d{0,4}$", re.IGNORECASE)

@@ -222,8 +222,10 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     value = (QUOTED[mark] if has_quote else _SEMICOLONS if listed else BARE).match(text, start)
     bare = value is not None and strong and not sign and not found["shut"] and "-" not in text[at : found.start()]
     option = bare and value is not None and _is_option_value(text, at, value[0])
-    if value is None or MASK in value[0] or value[0][0].isspace() or (has_quote and value[0][0] == ")"):
-        return None  # after `(` and a prompt in quotes, the quotation mark ends the prompt
+    if value is None or MASK in value[0] or value[0][0].isspace():
+        return None
+    if value[0].startswith(")" if has_quote else "--"):
+        return None  # the code after a prompt in quotes, or the next option of a command
     if not _is_secret_value(
         text,
         at,

@@ -251,7 +251,7 @@ HARMLESS_NAME_ENDING = re.compile(
     r"hint|error|endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|"
     r"next|kind|scopes?|source|input|output|placeholder|message|text|title|description|changed\w*|reset\w*|required|"
     r"enabled|algorithm|alg|strength|min|max|rotation\w*|age|days|minutes|seconds|date|year|group|form|fingerprint|"
-    r"thumbprint|owner|user|username|email|host|port|parser|handler|factory|repository|component|controller|module|"
+    r"thumbprint|cert-hash|toggle|owner|user|username|email|host|port|parser|handler|factory|repository|component|controller|module|"
     r"schema|table|dto|request|response|event|action|button|icon|s|ized|izer|ize|ation|or|ors|ority|enticat\w*|oriz\w*|"
     r"ary|aries)$",
     re.IGNORECASE,
@@ -266,7 +266,7 @@ TYPE_WORD = re.compile(
 )
 PLACEHOLDER_VALUE = re.compile(
     r"https?://|op://|vault:|ssm:|arn:|sm://|keyring:|file://|\$|%\(?\w+\)?[s%]|\{|<|\W?\*{3}|x{4}|X{4}|\.{3}|…|your[_-]|YOUR[_-]|example|placeholder|process\.env|os\.environ|"
-    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|(?i:insert|put|enter|add|paste)[_-]|[\w-]{1,40}[_-](?:here|HERE)$|[A-Z][a-z]+(?:To|From)?-[A-Z][A-Za-z]+$|-[A-Z][A-Za-z]+$|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
+    r".{0,12}\.\.\.$|.{0,8}xxx+$|env\.|secrets\.|vars\.|\[?redacted|(.)\1{5,}$|\[?REDACTED|(?:change|replace)[_-]?me|(?:CHANGE|REPLACE)[_-]?ME|#(?:[0-9a-fA-F]{3}){1,2}$|(?i:insert|put|enter|add|paste)[_-]|[\w-]{1,40}[_-](?:here|HERE)$|[A-Z][a-z]+(?:To|From)?-[A-Z][A-Za-z]+$|-[A-Z][A-Za-z]+$|@|#\{|YOUR|Your|\.\*|!(?:vault|Ref|Sub|ImportValue|GetAtt|reference|secret|env)\b|\(sensitive|\(known|gh[pousr]_(?:x{6}|\*{6})|\*+$|-+$|_+$|fake|dummy|test-only"
 )
 """Values that are placeholders for a real value."""
 TECHNICAL_WORD = re.compile(
