@@ -39,7 +39,7 @@ class DigestRequest:
     instructions: str = ""
     """The user's wishes for this digest. The wishes are sent to the digester and never put into the view."""
     min_coverage: float = 0.0
-    """The share of facts that a model's digest must show; if it shows fewer, missing facts are appended."""
+    """The share of all facts that a model's digest must show. If it shows less, missing identifiers are appended."""
     on_failure: str = "local"
     """What to do if the model fails: `local` writes the local digest, `keep` refuses the fold."""
     with_thinking: bool = False

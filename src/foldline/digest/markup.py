@@ -200,7 +200,7 @@ def read_entries(text: str, index: int) -> Iterator[tuple[str, str, tuple[int, .
 def _indexes(handles: str, index: int) -> tuple[int, ...]:
     """The first and the last index of each range in `handles`.
 
-    Indexes that are not below `index` are left out; if none is left, the result is `(index,)`.
+    Indexes from `index` on are left out. If none remains, the result is `(index,)`.
     """
     found = [int(number) - 1 for pair in _HANDLE_RANGE.findall(handles) for number in pair if number]
     return tuple(sorted({number for number in found if 0 <= number < index})) or (index,)

@@ -468,10 +468,7 @@ class Gauge:
         return self.doubt is None and not counts_twice and 0 < gap <= allowed + estimated
 
     def _is_confirmed(self, prompt: int, expected: int, evidence: Evidence) -> bool:
-        """Whether the last doubted figure deviated by the same amount.
-
-        The figure must also be high enough to include all messages.
-        """
+        """Whether the last doubted figure deviated by the same amount, and this one is high enough for all messages."""
         confirmed = self.doubt is not None and self.doubt.is_confirmed_by(expected, prompt - expected)
         return confirmed and self._is_enough(prompt, evidence)
 

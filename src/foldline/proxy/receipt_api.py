@@ -19,7 +19,7 @@ _Read = Callable[[str, Mapping[str, str]], _Answer]
 
 
 def receipt_reads(store: Store, counters: ExchangeCounters) -> dict[str, _Read]:
-    """The functions that answer the paths receipt, receipts/SESSION and cache/SESSION below /foldline/api/."""
+    """The functions that answer the paths `receipt`, `receipts/SESSION` and `cache/SESSION` below /foldline/api/."""
 
     def receipts(name: str, query: Mapping[str, str]) -> _Answer:
         try:

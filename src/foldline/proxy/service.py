@@ -109,7 +109,7 @@ def serve(
 ) -> None:
     """Run the proxy until it gets SIGTERM or SIGINT. `started` is called with the address.
 
-    `descriptor` is the file number of a listening socket that another process has opened.
+    `descriptor` is the file descriptor of a listening socket that another process has opened.
     """
     bound = listen(settings.host, settings.port) if descriptor is None else socket.socket(fileno=descriptor)
     try:

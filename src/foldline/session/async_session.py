@@ -116,7 +116,10 @@ class AsyncSession:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All messages, folded or not. They are read from the record without a thread: on a ledger, this blocks."""
+        """All messages, folded or not.
+
+        They are read from the record in the calling thread. On a ledger, this blocks the event loop.
+        """
         return self.session.messages
 
     @property

@@ -24,7 +24,7 @@ SETTINGS = "settings"
 """The kind of log entry that sets model, policy, tools and format."""
 
 REFUSED = "refused"
-"""The kind of log entry that records that a fold was not made, and why. The next attempt waits for some messages."""
+"""The kind of log entry that says why a fold was not made. The next attempt is made after more messages."""
 
 _CHANGES = frozenset({"fold", "unfold", "move", SETTINGS})
 """The kinds of log entries after which a view may show other messages or be counted in another way."""

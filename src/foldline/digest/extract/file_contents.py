@@ -64,7 +64,8 @@ class FilesInWork:
     def record_read(self, path: str, index: int, shown: Iterable[IdentifiedLine], *, part: bool) -> None:
         """Record that a file was read.
 
-        The lines in `shown` replace all known lines; if only a part was read, they are added.
+        The lines in `shown` replace all known lines. If only a part of the file was read, they are added
+        to the known lines.
         """
         old = self.files.get(path)
         lines = dict(old.lines) if old is not None and part else {}
