@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldline import digesters
     from foldline.errors import ConfigError, FoldlineError, FormatUnknown, InputError, ViewTooLarge, WireError
-    from foldline.fit import fit
+    from foldline.fitting import fit
     from foldline.integrations.wrapped_clients import wrap
     from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage
     from foldline.plan.gate import Need
@@ -33,7 +33,7 @@ __all__ += ["digesters", "fit", "read", "render", "wrap"]
 
 _MODULES = {
     "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
-    "fit": ("fit",),
+    "fitting": ("fit",),
     "integrations.wrapped_clients": ("wrap",),
     "message": ("Media", "Message", "Opaque", "Part", "Text", "Thinking", "ToolCall", "ToolResult", "Usage"),
     "plan.gate": ("Need",),

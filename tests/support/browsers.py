@@ -52,9 +52,12 @@ def served_ledger(ledger: Ledger, **given: Any) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A running Chromium; the test is skipped where there is none."""
+    """A running Chromium; the test is skipped where there is none.
+
+    It ends with its module, because Playwright's event loop would forbid `asyncio.run` in the tests of other modules.
+    """
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
     if not CHROMIUM:
         pytest.skip("Chromium is not installed: apt install chromium, or set FOLDLINE_CHROMIUM to its path")

@@ -34,6 +34,12 @@ CLAUDE_LINE = {
     "message": {"role": "user", "content": "hi"},
 }
 LISTS: dict[str, list[list[Any]]] = {
+    "openhands": [
+        [
+            {"id": 0, "timestamp": "t", "source": "user", "action": "message", "args": {"content": "hi"}},
+            {"id": 1, "timestamp": "t", "source": "agent", "action": "message", "args": {"content": "ho"}},
+        ],
+    ],
     "openai": [
         [{"role": "user", "content": "hi"}],
         [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}],

@@ -240,7 +240,16 @@ class _LocalDigest:
             if excess <= 0:
                 break
             left -= int(excess * per_token * _SAFE)
+        self._tell_more(head, sections, per_token)
         return self._truncated(head, sections)
+
+    def _tell_more(self, head: str, sections: dict[str, list[str]], per_token: float) -> None:
+        """Tell the turns again, at greater length, if the other sections leave room."""
+        left = int((self.max_tokens - self.count_tokens(_render(head, sections))) * per_token)
+        if left > _MIN_CHARS:
+            longer = tell_turns(self.facts.turns, _cost(sections["Turns"]) + int(left / _SAFE), self.kept)
+            if self.count_tokens(_render(head, {**sections, "Turns": longer})) <= self.max_tokens:
+                sections["Turns"] = longer
 
     def add_to(self, text: str, *, min_coverage: float, plain_list: bool) -> str:
         """A model's text, followed by sections that are written from the record."""

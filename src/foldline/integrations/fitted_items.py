@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foldline.fit import fit
+from foldline.fitting import fit
 from foldline.integrations.item_codec import ItemCodec
 
 
 def fit_items(items: Sequence[Any], codec: ItemCodec, **options: Any) -> Sequence[Any]:
-    """The items, shortened so that they fit. `options` are those of `foldline.fit`.
+    """The items, shortened so that they fit. `options` are those of `foldline.fitting`.
 
     If the list already fits, the same list object is returned. An unchanged message is returned as the caller's own
     object.

@@ -51,7 +51,9 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 def _render_parts(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
     written = [each for part in parts for each in _render_part(part, loss)]
     own = any(part.wire is not None and element_format(part.wire.format) == NAME for part in parts)
-    first = next((place for place, each in enumerate(written) if "functionCall" in each), None)
+    first = next(
+        (place for place, each in enumerate(written) if isinstance(each, dict) and "functionCall" in each), None
+    )
     if first is not None and not own:
         written[first] = {**written[first], "thoughtSignature": NO_SIGNATURE}
     return written
