@@ -41,9 +41,9 @@ MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "recall", "events"}
 MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
 MAY_IMPORT["digesters"] = MAY_IMPORT["digest"] | {"digest"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
-for room in ("fit", "watch", "compat", "window_budget", "page", "proxy", "integrations", "cli"):
+for room in ("fitting", "watch", "compat", "window_budget", "page", "proxy", "integrations", "cli"):
     MAY_IMPORT[room] = MAY_IMPORT["replay"] | {"replay", "testing", "watch", "compat", "window_budget", "proxy", "cli"}
-    MAY_IMPORT[room] |= {"page", "integrations", "fit"}
+    MAY_IMPORT[room] |= {"page", "integrations", "fitting"}
 
 NO_WAITING = {"time", "asyncio", "threading", "socket", "subprocess", "sqlite3", "random", "os", "io", "pathlib"}
 
