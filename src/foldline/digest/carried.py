@@ -14,7 +14,7 @@ _ANALYSIS, _SUMMARY = "Analysis:\n", "\nSummary:\n"
 _HEADING = re.compile(r"(?:#{1,4} |\d{1,2}\. |\*\*)")
 _IMPORTANT = re.compile(r"\b(?:request|intent|goal|objective|user|pending|current|next|todo)", re.IGNORECASE)
 _WEIGHT = 4
-"""A part with such a heading gets this many times the room of another part."""
+"""A part whose heading matches `_IMPORTANT` gets this many times the room of another part."""
 _MIN_LINE_CHARS = 60
 """A line is cut only if this many characters of it fit."""
 _INDENT = "  "

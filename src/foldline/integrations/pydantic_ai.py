@@ -173,7 +173,7 @@ def _kept_reply(message: Message, item: ai.ModelResponse) -> list[Any]:
 
 
 def _kept_request(message: Message, item: ai.ModelRequest) -> list[Any]:
-    """The parts of a request. Their results are replaced by those of `message`."""
+    """The parts of the framework's request, with the results and the prompt that `message` has."""
     results = {result.call_id: result for result in message.results}
     parts: list[Any] = []
     for part in item.parts:

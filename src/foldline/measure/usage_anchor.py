@@ -439,8 +439,8 @@ class Gauge:
         """The number of cached tokens that the figure counts twice; 0 if none are.
 
         If the figure exceeds the expected size by just the number of cached tokens, they were counted twice. Before the
-        first trusted figure, there is another possible cause: cached hidden tokens. So at that time, the cached tokens
-        must be at least `WHOLE_SHARE` of the expected size.
+        first trusted figure, the excess may also be tokens that the provider adds and caches. So until then, the answer
+        is 0 if the cached tokens are less than `WHOLE_SHARE` of the expected size.
         """
         gap, doubtful = usage.prompt - expected, SLACK // 2 + round(MARGIN * self._estimate())
         if gap <= doubtful:

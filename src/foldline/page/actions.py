@@ -21,7 +21,7 @@ _PREVIEWS = 32
 
 
 class PageActions:
-    """The changing calls of the page."""
+    """The API calls that change a session, such as pin, fold and unfold."""
 
     def __init__(self, sources: PageSources) -> None:
         self.sources = sources

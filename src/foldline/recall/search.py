@@ -48,8 +48,9 @@ OTHER_CHARS = 150
 HITS = 2000
 """Maximum number of messages that are looked up per term. The newest are taken."""
 PAIRED_TERMS = 3
-"""A term with at least `HITS` hits is common. This number of the rarest common terms is also used to find older
-messages, which must contain two of these terms.
+"""Number of common terms that are also used to find messages before the newest `HITS`.
+
+A term with at least `HITS` hits is common. Those with the fewest hits are used, and a message must contain two of them.
 """
 PAIRED_HITS = 40_000
 """A common term with more hits than this is not used to look up older messages."""

@@ -72,7 +72,7 @@ class WordIndex:
         """The known words that contain no word of a mark, and for each other known word, the words of marks in it."""
 
     def add(self, marks: Iterable[bytes]) -> None:
-        """Add words of marks, as `mark_words` returns them."""
+        """Add words that `mark_words` returned for a mark."""
         for mark in marks:
             if mark.startswith(b" ") and mark.endswith(b" "):
                 self._whole.add(mark.strip())

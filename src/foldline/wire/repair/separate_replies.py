@@ -1,7 +1,7 @@
 """Invariant: two replies are two turns.
 
 Each reply of the provider answers a request. If two replies follow each other, the second request ended with the first
-reply, and repair added a placeholder of the user at its end. This placeholder must stay between the two replies.
+reply, and repair added a user message as a placeholder at its end. This placeholder must stay between the two replies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from foldline.wire.repair.server_calls import is_paused
 
 
 def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages, with a placeholder of the user between two different replies that follow each other."""
+    """The messages, with a placeholder user message between two different replies that follow each other."""
     if not context.grammar.end or "assistant" in context.grammar.end:
         return out
     separated: list[OutgoingMessage] = []
