@@ -67,6 +67,7 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     environment = reader_folder(tmp_path)
     if not any(line.startswith("foldline import") for line in shell_lines(page)):
         _run("foldline import src/foldline/cli/demo.json.gz", tmp_path, environment)
+        _run("foldline import src/foldline/cli/demo.json.gz --ledger agent.db", tmp_path, environment)
     for line in shell_lines(page):
         if NEEDS_MORE.search(line):
             continue
