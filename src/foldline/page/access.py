@@ -62,7 +62,7 @@ class PageAccess:
             await self.app(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, str]:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = _headers(scope)
         is_api = "/api/" in scope["path"]
         if self.token:
             if is_api and not _has_token(headers, self.token):
@@ -72,6 +72,16 @@ class PageAccess:
         if scope["method"] in _SAFE_METHODS:
             return 0, "", ""
         return _refusal_of_change(headers)
+
+
+def is_allowed(scope: Scope, token: str) -> bool:
+    """Whether a request may read an API: with the token if one is set, otherwise from this machine only."""
+    headers = _headers(scope)
+    return _has_token(headers, token) if token else is_local(scope, headers)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def is_local(scope: Scope, headers: MutableMapping[str, str]) -> bool:

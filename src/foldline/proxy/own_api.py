@@ -6,19 +6,17 @@ Everyone may read health and readiness. Figures need the token, or a client on t
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, unquote
 
+from foldline.page.access import is_allowed
 from foldline.proxy.client_body import Receive, Send
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.exchange import Scope
-from foldline.proxy.forwarded_headers import header
 
-_LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 Query: TypeAlias = Mapping[str, str]
 Answer: TypeAlias = tuple[int, Any]
 """A status and a JSON value."""
@@ -57,7 +55,7 @@ class OwnApi:
             reason = await self._ready() if self._ready is not None else ""
             await _send_json(send, 503 if reason else 200, {"status": reason or "ok"})
         elif is_read and path == "/foldline/metrics":
-            if self._is_allowed(scope):
+            if is_allowed(scope, self.settings.token):
                 await _send(send, 200, self._metrics().encode(), b"text/plain; version=0.0.4")
             else:
                 await _send_json(send, *_NOT_ALLOWED)
@@ -65,14 +63,16 @@ class OwnApi:
             await _send_json(send, *(await self._read(read, scope)))
         elif self._page is None:
             status, text = (404, "unknown path") if is_read else (405, "only GET is supported")
-            await _send_json(send, *((status, {"error": text}) if self._is_allowed(scope) else _NOT_ALLOWED))
+            await _send_json(
+                send, *((status, {"error": text}) if is_allowed(scope, self.settings.token) else _NOT_ALLOWED)
+            )
         elif path == "/foldline":
             await _send(send, 307, b"", b"text/plain", (b"location", b"/foldline/"))
         else:  # the page checks the token itself
             await self._page({**scope, "root_path": "/foldline"}, receive, send)
 
     async def _read(self, read: Callable[[Scope], Answer], scope: Scope) -> Answer:
-        if not self._is_allowed(scope):
+        if not is_allowed(scope, self.settings.token):
             return _NOT_ALLOWED
         if self._settle is not None:
             with suppress(TimeoutError):
@@ -93,20 +93,6 @@ class OwnApi:
             return read(unquote(rest), {key: values[-1] for key, values in given.items()})
 
         return answer
-
-    def _is_allowed(self, scope: Scope) -> bool:
-        """Whether a request may read the API: with the token if one is set, otherwise from this machine only.
-
-        The header `Host` must name this machine, so that a page of another site cannot read the API through a browser.
-        """
-        headers, token = scope["headers"], self.settings.token
-        if token:
-            kind, _, given = header(headers, b"authorization").partition(" ")
-            return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
-        host = header(headers, b"host")
-        name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
-        client = scope.get("client")
-        return name in _LOCAL_HOSTS and (client is None or client[0] in ("127.0.0.1", "::1"))
 
 
 async def _send_json(send: Send, status: int, value: Any) -> None:
