@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import foldline.models.table as module
 from foldline.errors import ConfigError
-from foldline.measure.estimator import families
+from foldline.measure.estimator_weights import families
 from foldline.models.table import ENVIRONMENT, MediaRule, Prices, model, plain_name
+from foldline.session import Session
 from foldline.wire.formats import REQUEST_FORMATS
 
 TABLE = tomllib.loads((Path(module.__file__).with_name("models.toml")).read_text("utf-8"))
@@ -85,7 +86,7 @@ def test_a_model_is_found_under_any_of_its_names(name: str, entry: str, window: 
 @pytest.mark.parametrize("name", ["o10", "gpt4all", "my-local-model", "", "/", "[1m]x", "claudette"])
 def test_an_unknown_model_gets_stated_defaults(name: str) -> None:
     found = model(name)
-    assert found.source == f"default: unknown model {name!r}"
+    assert found.source == (f"default: unknown model {name!r}" if name else "default: no model is named")
     assert (found.window, found.family, found.vocabulary, found.prices) == (200_000, "cl100k_base", "", None)
 
 
@@ -237,3 +238,9 @@ def test_a_missing_table_is_an_error_that_names_it(tmp_path: Path, monkeypatch: 
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(ConfigError, match=r"latin\.toml: cannot be read"):
         model("gpt-4o", table=tmp_path / "latin.toml")
+
+
+def test_a_misspelled_model_name_is_reported_with_the_name_that_was_meant() -> None:
+    assert "did you mean claude-sonnet-5?" in Session(model="claude-sonet-5").view().assumption
+    for known in ("claude-sonnet-5", "claude-sonnet-5-20990101", "gpt-5.99"):
+        assert Session(model=known).view().assumption == ""

@@ -167,7 +167,7 @@ def test_the_event_of_a_fold_says_that_thinking_was_left_out() -> None:
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "gpt-5"])
 def test_models_without_preserved_thinking_are_not_touched(model: str) -> None:
     session = small_session(model)
-    assert not session.state._binds_thinking
+    assert not session.state.binds_thinking
 
 
 @pytest.mark.parametrize("meanwhile", ["message", "pin"])
@@ -185,3 +185,58 @@ def test_thinking_of_a_reply_is_left_out_if_something_was_added_while_it_was_on_
     for turn in range(3):
         session.add({"role": "user", "content": f"question {turn}"})
         send(account, session, session.view(), 2 * turn)
+
+
+def signed(number: int, model: str = MODEL) -> dict[str, Any]:
+    thinking = {"type": "thinking", "thinking": "t", "signature": f"SIG{number}"}
+    content = [thinking, {"type": "text", "text": f"said {number}"}]
+    facts = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "stop_reason": "end_turn"}
+    return {**facts, "content": content}
+
+
+def signatures(session: Session) -> list[str]:
+    messages = session.view().request("anthropic", max_tokens=9)["messages"]
+    blocks = [block for message in messages if isinstance(message["content"], list) for block in message["content"]]
+    return [block["signature"] for block in blocks if block["type"] == "thinking"]
+
+
+@pytest.mark.parametrize("other", [[], [TOOL, {**TOOL, "name": "more"}], [{**TOOL, "description": "Runs a program."}]])
+def test_thinking_made_with_other_tools_is_left_out_and_returns_with_them(other: list[Any]) -> None:
+    events: list[Event] = []
+    session = Session(model=MODEL, tools=[TOOL], listener=events.append)
+    session.add({"role": "user", "content": "q0"})
+    session.view()
+    session.add(signed(0), {"role": "user", "content": "q1"})
+    assert signatures(session) == ["SIG0"]
+    session.use(tools=other)
+    assert signatures(session) == []
+    assert session.view().unbound == 1
+    assert [event.facts["messages"] for event in events if event.kind == "unbound"] == [1]
+    session.add(signed(1), {"role": "user", "content": "q2"})
+    assert signatures(session) == ["SIG1"]
+    session.use(tools=[{**TOOL, "cache_control": {"type": "ephemeral"}}, {**TOOL, "name": "x", "defer_loading": True}])
+    assert signatures(session) == ["SIG0"]
+
+
+@pytest.mark.parametrize("again", [None, "claude-fable-5-1"])
+def test_a_new_model_never_sees_the_bound_thinking_of_the_old_one(again: str | None) -> None:
+    session = Session(model=MODEL, tools=[TOOL])
+    session.add({"role": "user", "content": "q0"})
+    session.view()
+    session.add(signed(0))
+    session.use(model="claude-fable-5-1")
+    session.add({"role": "user", "content": "q1"})
+    assert signatures(session) == []
+    session.add(signed(1, "claude-fable-5-1"))
+    session.use(model=again)
+    session.add({"role": "user", "content": "q2"})
+    assert signatures(session) == ["SIG1"]
+
+
+def test_a_history_that_is_added_message_by_message_keeps_its_thinking() -> None:
+    session = Session(model=MODEL, tools=[TOOL])
+    for number in range(3):
+        session.add({"role": "user", "content": f"q{number}"})
+        session.add(signed(number))
+    session.add({"role": "user", "content": "end"})
+    assert signatures(session) == ["SIG0", "SIG1", "SIG2"]

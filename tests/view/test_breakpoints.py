@@ -161,3 +161,18 @@ def test_marks_on_thinking_are_removed() -> None:
     ]
     placed = place(Rendered(format="anthropic", body={"messages": [*messages, {"role": "user", "content": "on"}]}))
     assert "cache_control" not in placed.body["messages"][1]["content"][0]
+
+
+@pytest.mark.parametrize("own", [None, "5m", "1h"])
+@pytest.mark.parametrize("automatic", ["5m", "1h"])
+def test_marks_have_a_lifetime_that_automatic_caching_allows(own: str | None, automatic: str) -> None:
+    session = Session(model="claude-opus-5-5")
+    last: dict[str, Any] = {"type": "text", "text": "next"}
+    if own:
+        last["cache_control"] = {"type": "ephemeral", "ttl": own}
+    session.add({"role": "system", "content": "Be careful."}, {"role": "user", "content": "go"})
+    session.add({"role": "assistant", "content": "done"}, {"role": "user", "content": [last]})
+    caching = {"type": "ephemeral", "ttl": automatic}
+    body = session.view().request("anthropic", max_tokens=10, cache_control=caching)
+    assert body["cache_control"] == caching
+    assert judge("anthropic", body) is None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import foldline
 from foldline import Session
+from foldline.cli.app import cli
 from foldline.message import Message, user
 from foldline.testing import assert_sendable, violations
 from foldline.testing.provider import judge
@@ -64,6 +69,49 @@ def test_another_provider_gets_the_text(format: str) -> None:
     assert "8417" in str(rendered.body)
     assert "c2lnbmVk" not in str(rendered.body)
     assert violations(rendered) == ()
+
+
+def test_nothing_is_put_before_a_block_of_the_earlier_beta() -> None:
+    block = {"type": "compaction", "content": "The port is 8417."}
+    session = Session(model="claude-opus-5-5", format="anthropic")
+    session.add({"role": "user", "content": "one"}, {"role": "assistant", "content": [block]})
+    session.add({"role": "user", "content": "two"})
+    rendered = session.view().render()
+    assert rendered.body["messages"][0] == {"role": "assistant", "content": [block]}
+    assert_sendable(rendered)
+    body = {"model": "claude-opus-5-5", "max_tokens": 100, **rendered.body}
+    assert judge("anthropic", body, betas=rendered.betas) is None
+
+
+def test_a_block_with_an_empty_summary_is_left_out() -> None:
+    empty = {"type": "compaction", "content": ""}
+    session = Session(model="claude-opus-5-5", format="anthropic")
+    session.add({"role": "user", "content": "one"})
+    session.add({"role": "assistant", "content": [empty, {"type": "text", "text": "two"}]})
+    session.add({"role": "user", "content": "three"})
+    rendered = session.view().render()
+    body = {"model": "claude-opus-5-5", "max_tokens": 100, **rendered.body}
+    assert judge("anthropic", body, betas=("compact-2026-01-12",)) is None
+    assert "compaction" not in str(body)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_block_of_an_imported_file_replaces_everything_before_it(tmp_path: Path, signed: bool) -> None:
+    block = BLOCK if signed else {"type": "compaction", "content": "The port is 8417."}
+    talk: list[Any] = [{"role": "user", "content": "the task"}]
+    talk += [{"role": "assistant", "content": "old"}, {"role": "user", "content": "old question"}]
+    talk += [{"role": "assistant", "content": [block]}, {"role": "user", "content": "go on"}]
+    path, ledger = tmp_path / "request.json", str(tmp_path / "agent.db")
+    path.write_text(json.dumps({"model": "claude-opus-5-5", "max_tokens": 100, "messages": talk}))
+    for _ in range(2):
+        result = CliRunner().invoke(cli, ["import", str(path), "--ledger", ledger, "--session", "s"])
+        assert result.exit_code == 0, result.output
+        with foldline.open(ledger) as opened:
+            session = opened.session("s")
+            messages = session.view().render("anthropic").body["messages"]
+            assert messages[0] == {"role": "assistant", "content": [block]}
+            assert "old question" not in str(messages)
+            assert session.folds == 1
 
 
 def test_a_block_of_the_earlier_beta_stays_where_it_is() -> None:

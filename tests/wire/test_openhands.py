@@ -171,3 +171,16 @@ def test_recorded_trajectories_are_read() -> None:
     assert len(found) == 3
     assert all(transcript.format == "openhands" and len(transcript.messages) > 10 for transcript in found)
     assert read is not None
+
+
+def test_the_first_message_is_the_users_if_events_have_no_source(tmp_path: Path) -> None:
+    task = {"content": "Add a license.", "wait_for_response": False, "action": "message", "is_confirmed": "confirmed"}
+    run = {"command": "ls", "thought": "I look.", "action": "run", "is_confirmed": "confirmed"}
+    seen = {"content": "README.md", "command": "ls", "exit_code": 0, "observation": "run", "cause": 1}
+    end = {"content": "It is added.", "action": "message", "is_confirmed": "confirmed"}
+    held = {"instruction": "Add a license.", "history": [task, run, seen, end], "success": True}
+    path = tmp_path / "output.jsonl"
+    path.write_text(json.dumps(held) + "\n")
+    found = read(path)
+    assert [message.role for message in found.messages] == ["user", "assistant", "tool", "assistant"]
+    assert found.messages[0].is_prompt

@@ -386,6 +386,61 @@ def test_a_file_with_a_broken_line_is_read_without_it(
     assert found.broken_lines[0].text.startswith("not JSON")
 
 
+UNREADABLE = {
+    "{}": "an empty object",
+    "[1,2]": "not a JSON object",
+    '{"role":"user","content":{"a":1}}': "field content",
+    '{"role":5,"content":"x"}': "field role",
+}
+IMAGE = {"type": "image", "source": {"type": "url", "url": "https://e.org/a.png"}}
+MESSAGES = {"openai": "m", "anthropic": [IMAGE]}
+
+
+@pytest.mark.parametrize("place", [0, 2, 5])
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize("form", MESSAGES)
+@pytest.mark.parametrize("broken", UNREADABLE)
+def test_a_line_that_is_no_message_is_left_out_and_named(
+    tmp_path: Path, broken: str, form: str, is_named: bool, place: int
+) -> None:
+    lines = [json.dumps({"role": "user", "content": MESSAGES[form]})] * 5
+    lines.insert(place, broken)
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    found = read(file, form if is_named else None)
+    assert (found.format, len(found.messages)) == (form, 5)
+    [note] = found.broken_lines
+    assert note.line == place + 1
+    assert UNREADABLE[broken] in note.text
+    assert note.line in [each.line for each in found.notes]
+    with pytest.raises(WireError, match=rf"log.jsonl:{place + 1}\b"):
+        parse("\n".join(lines) + "\n", form if is_named else None, file="log.jsonl")
+
+
+@pytest.mark.parametrize(
+    "broken", ["{}", "[1,2]", '{"type": "user", "message": 5}', '{"type": "user", "message": null}']
+)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_line_without_a_message_in_a_session_file_is_named_as_broken(tmp_path: Path, broken: str, place: int) -> None:
+    links = [{"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None} for number in range(3)]
+    lines = [json.dumps({**CLAUDE_LINE, **link}) for link in links]
+    lines.insert(place, broken)
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(lines) + "\n")
+    found = read(file)
+    assert (found.format, len(found.messages)) == ("claude-code", 3)
+    assert [note.line for note in found.broken_lines] == [place + 1]
+
+
+@pytest.mark.parametrize("line", [*UNREADABLE, '{"type": "user", "parentUuid": null, "message": 5}'])
+@pytest.mark.parametrize("form", [None, "openai"])
+def test_a_file_in_which_no_line_is_readable_is_an_error(tmp_path: Path, line: str, form: str | None) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text(f"{line}\n" * 3)
+    with pytest.raises(InputError):
+        read(file, form)
+
+
 def test_a_file_of_nothing_but_broken_lines_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     file.write_text('{"type": "user\n{"type": "user\n')
@@ -417,7 +472,7 @@ def test_line_ends_and_other_breaks_inside_text(end: str) -> None:
         (b'[{"role": "user", "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]", "nested too deeply"),
         (b'[{"role": "tool", "content": "x"},\n {"role": 3, "content": "y"}]', r"a.dat:2, field \[1\].role"),
         (b'{"history": [{"role": "tool", "content": "x"},\n\n\n {"role": {}}]}', r"a.dat:4, field history\[1\].role"),
-        (b'{"role": "tool", "content": "x"}\n{"role": "tool", "content": {}}\n', r"a.dat:2, field content"),
+        (b'{"role": 5, "content": "x"}\n{"role": "tool", "content": {}}\n', "a.dat:1, field role"),
         (b"1" * 5000, "not JSON"),
         (b"[1, 2", "not JSON"),
         (b"7", "format of this input is not clear"),
@@ -435,7 +490,7 @@ def test_broken_files_are_typed_errors_that_name_the_place(content: bytes, messa
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(WireError, match="Is a directory"):
         read(tmp_path)
-    with pytest.raises(WireError, match="No such file"):
+    with pytest.raises(WireError, match="there is no such file: check the path"):
         read(tmp_path / "none.json")
     with pytest.raises(WireError, match="null byte"):
         read("a\0b")
@@ -493,3 +548,23 @@ def test_a_line_of_nul_bytes_or_of_a_scalar_is_left_out_and_named(broken: bytes,
     found = read(path)
     assert [message.text for message in found.messages] == ["one", "two"]
     assert [note.line for note in found.broken_lines] == [at + 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "format"),
+    [
+        ({"model": "claude-sonnet-4-5", "max_tokens": 100}, "anthropic"),
+        ({"model": "gpt-5"}, "openai"),
+        ({"model": "nosuch"}, "openai"),
+        ({}, "openai"),
+        ({"model": 5}, "openai"),
+        ({"model": "anthropic/claude-sonnet-4-5"}, "openai"),
+        ({"model": "claude-sonnet-4-5", "frequency_penalty": 1}, "openai"),
+        ({"model": "gpt-5", "system": "Be brief."}, "anthropic"),
+    ],
+)
+def test_plain_messages_are_read_in_the_usual_format_of_their_model(body: dict[str, Any], format: str) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    assert parse({**body, "messages": messages}).format == format
+    with_system = {**body, "messages": [{"role": "system", "content": "Be brief."}, *messages]}
+    assert parse(with_system).format == ("anthropic" if "system" in body else "openai")

@@ -85,8 +85,8 @@ def test_anything_becomes_sendable(messages: list[Message]) -> None:
 
 
 def _assert_every_text_is_there(messages: list[Message], repaired: Repaired) -> None:
-    """Only duplicates may be left out, and a note says so; a lone surrogate is replaced."""
-    if {"result-duplicate", "result-interim", "call-duplicate", "item-duplicate"} & set(codes(repaired)):
+    """Only repetitions may be left out, and a note says so; a lone surrogate is replaced."""
+    if {"result-interim", "call-duplicate", "item-duplicate"} & set(codes(repaired)):
         return
     kept = text_of(repaired.messages)
     for message in messages:
@@ -269,6 +269,19 @@ def test_pa15_results_that_were_written_twice_are_sent_once(format: str) -> None
     pair = [assistant("", call("1"), call("2")), tool("1", "one"), tool("2", "two")]
     repaired = checked_repair([user("go"), *pair, *pair[1:], user("x")], format)
     assert [result.call_id for message in repaired.messages for result in message.results] == ["1", "2"]
+
+
+@each_format
+def test_a_second_result_of_a_call_is_sent_as_text_and_leaves_the_first_as_it_was(format: str) -> None:
+    """The first result may have been sent already."""
+    step = [user("go"), assistant("", call("1"), call("2")), tool("1", "one", is_error=True), tool("2", "two")]
+    before = checked_repair(step, format)
+    repaired = checked_repair([*step, tool("1", "other")], format)
+    assert "[another result of the same call: 1]\nother" in text_of(repaired.messages)
+    for index in (0, 1):
+        assert repaired.messages[index] == before.messages[index]
+    results = [result for message in repaired.messages for result in message.results]
+    assert results == [result for message in before.messages for result in message.results]
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai-responses"])
@@ -607,8 +620,9 @@ def test_thinking_that_nothing_follows_is_left_out() -> None:
     signed = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
     alone = format_of("anthropic").parse(signed, None)
     assert codes(checked_repair([user("go"), alone, user("x")])) == ["thinking-alone"]
-    split = [user("go"), alone, assistant("so"), user("x")]
-    assert checked_repair(split).notes == ()
+    split = checked_repair([user("go"), alone, assistant("so"), user("x")])
+    assert codes(split) == ["reply-joined"]
+    assert split.messages[1].parts == (*alone.parts, Text(text="so"))
 
 
 def reasoning(name: str = "rs_1") -> Message:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from foldline.message import Message, ToolCall, assistant, tool, user
+from foldline.message import Message, Meta, Opaque, Text, Thinking, ToolCall, Wire, assistant, tool, user
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.repair import Repaired, RepairedHistory, repair
 from strategies import broken, sound
@@ -150,3 +150,35 @@ def test_a_result_before_the_next_reply_reaches_its_call_in_the_settled_part(for
     assert "call-unanswered" in {note.code for note in before.notes}
     assert "call-unanswered" not in {note.code for note in after.notes}
     assert_same(after, repair(messages, format))
+
+
+def replies() -> st.SearchStrategy[Message]:
+    """Messages of a few replies, so that replies follow each other, continue, and repeat each other."""
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    signed = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    parts = st.sampled_from(
+        [
+            Text(text="so"),
+            Thinking(text="hm", signature="c2ln", wire=Wire("anthropic", signed)),
+            call("a"),
+            call("b"),
+            Opaque(kind="server_tool_use", value=search, wire=Wire("anthropic", search)),
+            Opaque(kind="web_search_tool_result", value=found, wire=Wire("anthropic", found)),
+        ]
+    )
+    meta = st.sampled_from(["", "r1", "r2", "reply-to-view-3"]).map(lambda name: Meta(reply=name))
+    return st.builds(
+        Message, role=st.just("assistant"), parts=st.lists(parts, min_size=1, max_size=3).map(tuple), meta=meta
+    )
+
+
+@each_format
+@quick
+@given(
+    messages=st.lists(
+        st.one_of(replies(), replies(), st.sampled_from([user("go"), tool("a", "r"), tool("b", "r")])), max_size=9
+    )
+)
+def test_replies_in_a_row_are_repaired_alike_after_every_message(format: str, messages: list[Message]) -> None:
+    grow([user("start"), *messages], format)

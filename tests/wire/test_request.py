@@ -212,7 +212,7 @@ def test_losses_of_a_new_message_are_collected_on_request() -> None:
         ('{"messages": [{"role": "user"}, 7]}', "openai", r"line 1|messages\[1\]"),
         ('{"messages":\n[{"role": "user", "content": ""},\n{"role": 7}]}', "openai", r"^3, field messages\[1\]"),
         ('{"messages": {}}', "openai", "must be a list"),
-        ('{"model": "m"}', "anthropic", "is missing"),
+        ('{"model": "m"}', "anthropic", "are missing"),
         ('{"messages": [', "openai", "not JSON"),
         ("[1]", "openai", "not JSON"),
         ('{"messages": [], "x": ' + "[" * 100_000, "openai", "nested too deeply"),

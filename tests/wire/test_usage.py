@@ -195,3 +195,28 @@ def test_every_report_is_read_without_fault(provider: str, value: dict[str, Any]
         assert found.reasoning <= found.output
         assert found.cache_write_1h <= found.cache_write
         assert found.prompt + found.output > 0
+
+
+CACHED = [
+    # prompt, cached, output, total, expected
+    (100, 300, 5, 105, Usage(input=100, output=5)),
+    (100, 300, 5, 405, Usage(input=100, cache_read=300, output=5)),
+    (100, 300, 5, None, Usage(input=100, cache_read=300, output=5)),
+    (100, 90, 5, 105, Usage(input=10, cache_read=90, output=5)),
+    (0, 300, 5, 305, Usage(output=5)),
+    (-5, 300, 5, 300, Usage(output=5)),
+    (None, 300, 5, None, Usage(output=5)),
+]
+
+
+@pytest.mark.parametrize(("prompt", "cached", "output", "total", "expected"), CACHED)
+def test_cached_tokens_are_part_of_a_prompt(
+    prompt: int | None, cached: int, output: int, total: int | None, expected: Usage
+) -> None:
+    details = {"cached_tokens": cached}
+    chat = {"prompt_tokens": prompt, "completion_tokens": output, "prompt_tokens_details": details}
+    assert chat_usage({**chat, "total_tokens": total}) == expected
+    found = {"input_tokens": prompt, "output_tokens": output, "input_tokens_details": details}
+    assert responses_usage({**found, "total_tokens": total}) == expected
+    gemini = {"promptTokenCount": prompt, "cachedContentTokenCount": cached, "candidatesTokenCount": output}
+    assert gemini_usage({**gemini, "totalTokenCount": total}) == expected

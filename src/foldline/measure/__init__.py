@@ -1,1 +1,1 @@
-"""Token counts: of texts, media, messages and whole requests."""
+"""Counts the tokens of texts, media, messages and whole requests."""

@@ -2,21 +2,34 @@
 or too slow.
 
 The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and multiplies each count
-by a weight of the vocabulary. This counter needs no package, takes linear time, never raises, and marks its counts as
-estimates. Other counters are the rules of thumb that some presets use: characters divided by 4 or 3.6, or words. An
-estimate is the likeliest size. Before an estimate is compared with a limit, `with_margin` adds a margin.
+by a weight that depends on the vocabulary. This counter needs no package, takes linear time, never raises, and marks
+its counts as estimates. Other counters are the rules of thumb that some presets use: characters divided by 4 or 3.6, or
+words. An estimate is the likeliest size. Before an estimate is compared with a limit, `with_margin` adds a margin.
 """
 
 from __future__ import annotations
 
-import json
-import pkgutil
 from dataclasses import dataclass
-from functools import cache
 from math import ceil
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
+from foldline.measure.estimator_weights import families, weights_of
+from foldline.measure.text_features import (
+    CLASSES,
+    LONG_RUNS,
+    SOLID,
+    UNBROKEN,
+    class_pairs,
+    consonants,
+    cut_repeats,
+    lone_letters,
+    rare_characters,
+    repeated_rules,
+    unbroken_alphabets,
+    uncommon_characters,
+    without_ascii,
+)
 
 MARGIN = 0.15
 """The share by which an estimate may be too low.
@@ -56,12 +69,12 @@ class Count(NamedTuple):
 
     @property
     def upper(self) -> int:
-        """The size to check against a limit."""
+        """The number of tokens to compare with a limit. For an estimate, the margin for its error is added."""
         return self.tokens if self.exact else with_margin(self.tokens)
 
 
 def with_margin(tokens: int) -> int:
-    """The number of tokens plus the margin of an estimate, to check against a limit."""
+    """An estimated number of tokens plus the margin for its error, to compare with a limit."""
     return ceil(tokens * (1 + MARGIN))
 
 
@@ -129,13 +142,17 @@ class WordCounter:
 WORDS = WordCounter()
 
 
+_LARGE_SCRIPTS = (b"j", b"z", b"k", b"y", b"e")
+"""The classes of scripts with so many characters that most of them have no token of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
-    Two corrections are added. The first correction is for a script that is in the same byte class as a more common
-    script (Lao and Hindi, Hebrew and Arabic). The second correction is for long runs without white space or punctuation
-    (base64, a key).
+    Runs of one character are counted separately, because a vocabulary has long tokens for runs of some characters only.
+    Further corrections are for text that is not made of common words: base64 and keys, letters that form no words, rare
+    characters, and scripts in the same byte class as a more common script (Lao with Hindi, Hebrew with Arabic).
     """
 
     family: str = DEFAULT_FAMILY
@@ -154,94 +171,43 @@ class Estimator:
         """The likeliest number of tokens. A lone surrogate counts as three bytes."""
         if not text:
             return Count(0, False, self.name)
-        weights = _weights(self.family)
+        weights = weights_of(self.family)
         raw = text.encode("utf-8", "surrogatepass")
         size = len(raw)
-        classes = raw.translate(weights.classes)
+        classes = raw.translate(CLASSES)
         tokens = 0.5
+        if any(run in classes for run in LONG_RUNS):
+            raw, repeats = cut_repeats(raw)
+            if repeats:
+                tokens += sum(weights.repeats[byte] * number for byte, number in repeats.items())
+                classes = raw.translate(CLASSES)
         for pattern, weight in weights.ascii:
             tokens += weight * classes.count(pattern)
-        if size >= _SOLID:
-            tokens += weights.solid * raw.translate(weights.unbroken).count(b"w" * _SOLID)
+        pairs = class_pairs(raw)
+        for pair, weight in weights.pairs:
+            tokens += weight * pairs.count(pair)
+        clusters, rare_letters = consonants(raw)
+        tokens += weights.lone * lone_letters(raw) + weights.clusters * clusters + weights.rare_letters * rare_letters
+        tokens += weights.nul * raw.count(0)
+        if size >= SOLID:
+            tokens += weights.solid * raw.translate(UNBROKEN).count(b"w" * SOLID)
         if not text.isascii():
-            for pattern, weight in weights.other:
-                tokens += weight * classes.count(pattern)
-            tokens += weights.box * (raw.count(b"\xe2\x94") + raw.count(b"\xe2\x95"))
-            for lead, prefixes in weights.scripts:
-                if lead in raw:
-                    tokens += sum(weight * raw.count(prefix) for prefix, weight in prefixes)
+            tokens += self._not_ascii(raw, classes)
         return Count(int(min(max(tokens, size // 130 + 1), size)), False, self.name)
 
-
-class _Weights(NamedTuple):
-    """The weights of one family.
-
-    ASCII patterns are kept separate, because a pure ASCII text needs no other patterns.
-    """
-
-    classes: bytes
-    unbroken: bytes
-    ascii: tuple[tuple[bytes, float], ...]
-    other: tuple[tuple[bytes, float], ...]
-    box: float
-    solid: float
-    scripts: tuple[tuple[int, tuple[tuple[bytes, float], ...]], ...]
-    """Corrections for scripts, grouped by the first byte of their characters.
-
-    If that byte is not in a text, its whole group is skipped.
-    """
-
-
-_CLASSES = (
-    (0x00, "t"), (0x0A, "n"), (0x0B, "t"), (0x0D, "n"), (0x0E, "t"), (0x20, "_"), (0x21, "p"), (0x30, "0"), (0x3A, "p"),
-    (0x41, "A"), (0x5B, "p"), (0x61, "a"), (0x7B, "p"), (0x7F, "t"), (0x80, "x"), (0xC0, "l"), (0xCC, "g"), (0xD0, "c"),
-    (0xD5, "h"), (0xE0, "i"), (0xE2, "s"), (0xE3, "j"), (0xE4, "z"), (0xEA, "k"), (0xEE, "y"), (0xF0, "e"),
-)  # fmt: skip
-"""Ranges of byte values: the first byte of each range, and the letter of its class.
-
-The classes are letters, digits, space, line ends, other control characters, punctuation, and the UTF-8 bytes of each
-script.
-"""
-_SOLID = 64
-"""A run of at least this many letters, digits, + and / is taken as encoded data, not as a word.
-
-A line of a PEM file has this length.
-"""
-
-
-@cache
-def _data() -> Any:
-    return json.loads(pkgutil.get_data(__name__, "estimator.json") or b"")
-
-
-@cache
-def families() -> tuple[str, ...]:
-    """The names of the vocabulary families that have weights."""
-    return tuple(_data()["families"])
-
-
-@cache
-def _weights(family: str) -> _Weights:
-    data = _data()
-    mine = data["families"][family]
-    weights: dict[str, float] = dict(zip(data["patterns"], mine["patterns"], strict=True))
-    box = weights.pop("box")  # box drawing is counted by bytes, because its class (E2) also has quotes and dashes
-    pairs = [(pattern, (pattern.encode(), weight)) for pattern, weight in weights.items()]
-    plain = set("aA0_ntp")
-    table = bytearray(256)
-    for first, letter in _CLASSES:
-        table[first:] = letter.encode() * (256 - first)
-    scripts: dict[int, list[tuple[bytes, float]]] = {}
-    for prefixes, weight in zip(data["scripts"].values(), mine["scripts"], strict=True):
-        for prefix in map(bytes.fromhex, prefixes):
-            if weight:
-                scripts.setdefault(prefix[0], []).append((prefix, weight))
-    return _Weights(
-        classes=bytes(table),
-        unbroken=bytes(ord("w") if chr(byte) in "+/" or chr(table[byte]) in "aA0" else 0 for byte in range(256)),
-        ascii=tuple(pair for pattern, pair in pairs if plain.issuperset(pattern)),
-        other=tuple(pair for pattern, pair in pairs if not plain.issuperset(pattern)),
-        box=box,
-        solid=mine["solid"],
-        scripts=tuple((lead, tuple(found)) for lead, found in scripts.items()),
-    )
+    def _not_ascii(self, raw: bytes, classes: bytes) -> float:
+        """The tokens of the characters that are not ASCII."""
+        weights = weights_of(self.family)
+        tokens = sum(weight * classes.count(pattern) for pattern, weight in weights.other)
+        for lead, prefixes in weights.scripts:
+            if lead in raw:
+                tokens += sum(weight * raw.count(prefix) for prefix, weight in prefixes)
+        if 0xE2 in raw:
+            tokens += weights.box * (raw.count(b"\xe2\x94") + raw.count(b"\xe2\x95"))
+            tokens += weights.rules * repeated_rules(raw)
+        wide = without_ascii(raw)
+        characters, size = rare_characters(wide)
+        tokens += weights.alphabet * unbroken_alphabets(raw)
+        if any(script in classes for script in _LARGE_SCRIPTS):
+            tokens += weights.uncommon * uncommon_characters(wide)
+        return tokens + weights.rare * characters + weights.rare_bytes * size

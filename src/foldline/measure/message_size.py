@@ -1,6 +1,6 @@
 """Computes the size of messages and tool definitions on the wire, in tokens.
 
-Every kind of part has its own rule. The provider adds tokens around each message, part, call and result. Images are
+Every kind of part has its own rule. The provider adds tokens to each message, part, call and result. Images are
 counted by their pixels. Encrypted thinking cannot be read, so its size is estimated. A part of an unknown kind is
 counted in its serialised form.
 """
@@ -23,43 +23,50 @@ _CAUTIOUS = MediaRule()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """The tokens that a provider adds around content."""
+    """The tokens that a provider adds to the content of a request."""
 
     name: str
     message: int
     """Tokens of the role and the separators of one message."""
     part: int = 0
-    """Tokens around each part of a message."""
+    """Tokens added to each part of a message."""
     call: int
-    """Tokens around one tool call, including its id and its name field."""
+    """Tokens of one tool call in addition to its name and arguments. The tokens of the call id are among them."""
     result: int
-    """Tokens around one tool result."""
+    """Tokens added to the content of one tool result."""
     reply: int = 3
     """Tokens for the start of the reply, once per request."""
     tools: int = 0
     """Tokens of the provider's instructions for using tools, once per request with tools."""
     tool: int = 8
-    """Tokens around each tool definition."""
+    """Tokens added to each tool definition."""
     media: MediaRule = _CAUTIOUS
+    unsent_thinking: frozenset[str] = frozenset()
+    """The formats whose thinking is not sent in requests of this format. Such thinking counts as 0 tokens."""
 
 
 TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
-"""A framing that adds no tokens. The presets of other designs use this framing, because they count only text."""
+"""A framing that adds no tokens. Presets that reproduce other systems use it, because these systems count only text."""
 
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
     """The size of one message with its framing."""
-    tokens = framing.message + framing.part * len(message.parts)
-    for part in message.parts:
-        if type(part) is Text and part.wire is None:
-            tokens += counter.count(part.text).tokens  # the most common part, without a further call
+    parts = message.parts
+    tokens = framing.message + framing.part * len(parts)
+    for part in parts:
+        if type(part) is Text and part.wire is None:  # the most common parts, without a further call
+            tokens += counter.count(part.text)[0]
+        elif type(part) is ToolCall:
+            tokens += framing.call + counter.count(part.name)[0] + counter.count(part.arguments)[0]
         else:
             tokens += part_tokens(part, counter, framing)
+            if framing.unsent_thinking and len(parts) == 1 and _is_unsent(part, framing):
+                return 0  # the whole message is not sent
     return tokens
 
 
 def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
-    """The size of one part, without the framing of parts."""
+    """The size of one part, without the tokens that the provider adds to each part."""
     if isinstance(part, Text):
         tokens = counter.count(part.text).tokens
         return tokens + _citation_tokens(part, counter) if part.wire else tokens
@@ -69,17 +76,24 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
         tokens = framing.result
         for inner in part.parts:
             if type(inner) is Text and inner.wire is None:
-                tokens += framing.part + counter.count(inner.text).tokens
+                tokens += framing.part + counter.count(inner.text)[0]
             else:
                 tokens += framing.part + part_tokens(inner, counter, framing)
         return tokens
     if isinstance(part, Thinking):
+        if _is_unsent(part, framing):
+            return 0
         return max(counter.count(part.text).tokens, encrypted_tokens(len(part.signature)))
     if isinstance(part, Media):
         return media_tokens(part, framing.media) + counter.count(part.text).tokens
     if part.value is None:
         return value_tokens(part.wire.value if part.wire else part.kind, counter)
     return value_tokens(part.value, counter)
+
+
+def _is_unsent(part: Part, framing: Framing) -> bool:
+    """Whether a part is thinking in another format, which is left out of the request."""
+    return type(part) is Thinking and part.wire is not None and part.wire.format in framing.unsent_thinking
 
 
 def tools_tokens(tools: Iterable[Any], counter: Counter, framing: Framing) -> int:
@@ -127,7 +141,7 @@ def value_tokens(value: Any, counter: Counter) -> int:
 
 
 def _text_of_value(item: object) -> str:
-    """A number, null or unknown object as text. If the value cannot be converted to text, the name of its type."""
+    """A number, null or unknown object as text; the name of its type if it cannot be converted to text."""
     try:
         return str(item)
     except Exception:  # noqa: BLE001 (a foreign object's own __str__ may raise anything, and a count must not)

@@ -51,7 +51,7 @@ class ExactCounter:
     """Counts with a vocabulary, or with the estimator if the tokenizer fails.
 
     A text of more than `PIECE` characters is counted in pieces. A piece ends at a position that is inside no token of
-    any vocabulary, so the sum is exact. If there is no such position, the text is split anywhere. Such a count may be
+    any vocabulary, so the sum is exact. If there is no such position, the text is split anywhere. The count may then be
     wrong by a token or two per split, and it is not marked as exact.
     """
 
@@ -120,7 +120,7 @@ def encodable(text: str) -> str:
 
 @cache
 def exact_counter(vocabulary: str, family: str) -> ExactCounter | None:
-    """The first installed tokenizer that has a vocabulary and matches the golden counts; None if there is none."""
+    """The first installed tokenizer that has the vocabulary and counts the golden texts correctly; else None."""
     for package, load in (("splintr", _splintr), ("tiktoken", _tiktoken)):
         try:
             encode = load(vocabulary)

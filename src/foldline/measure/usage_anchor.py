@@ -9,74 +9,30 @@ order. With each usage figure, the gauge also receives the difference between th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import NamedTuple
 
-from foldline.measure.estimator import MARGIN, Count, with_margin
-from foldline.message import Message, Thinking, Usage
+from foldline.measure.calibration import OTHER_TOKENIZER, Calibration
+from foldline.measure.estimator import Count, with_margin
+from foldline.measure.usage_checks import Doubt, Expectation, FirstFigure, lowest_figure
+from foldline.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
 
-CREDIT = 2_000
-"""The ratio is the quotient of two sums.
-
-Both sums start with this number of tokens, so that a few small measurements change the ratio only a little.
-"""
-DECAY = 0.95
-"""With each new measurement, the weights of all earlier measurements are multiplied by this factor.
-
-So newer measurements count more.
-"""
-RATIO = (0.5, 2.0)
-"""Lowest and highest ratio of one measurement.
-
-If a ratio is outside this range, hidden tokens have changed; the tokenizer is not the cause.
-"""
-SURE = 0.03
-"""The smallest uncertainty of the ratio, as a share.
-
-Even after many measurements, the uncertainty is not lower, because contents differ.
-"""
-OTHER_TOKENIZER = 0.5
-"""The uncertainty of an estimate, as a share, if the model that counted the request is not that of the session."""
-MOST_HIDDEN = 150_000
-"""If the first figure shows more hidden tokens than this, it is not trusted until another figure
-shows the same number.
-"""
-JUMP = 0.5
-"""A figure is never trusted if it is lower than the estimate of the messages by more than this share."""
-DRIFT = 0.2
-"""A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share.
-
-A figure above the expected size may differ by more: the estimated part of the expected size is added to the allowed
-difference. If another model answered, the share is `JUMP`, because that model may have another tokenizer.
-"""
-SLACK = 1_000
-"""If the difference is smaller than this number of tokens, the figure is not doubted.
-
-Very small requests consist mostly of framing.
-"""
-AGREE = 0.2
-"""A doubted figure is trusted if an earlier doubted figure deviated by nearly the same amount.
-
-The two deviations may differ by at most this share of the growth between the requests.
-"""
-LEAST_GROWTH = 100
-"""Two doubted figures confirm each other only if the request grew by at least this many tokens between them."""
-WHOLE_SHARE = 0.8
-"""Before any figure is trusted, a figure may exceed the estimate by exactly its cached tokens.
-
-If the cached tokens are at least this share of the estimate, they were probably counted twice, and the figure is
-doubted.
-"""
 PLACEHOLDER_SHARE = 0.7
 """An output figure below this share of the reply's estimate is ignored.
 
 Claude Code logs such placeholder figures.
 """
-NOTICEABLE = 256
-"""If earlier turns have more tokens of thinking than this, a usage figure shows whether the provider dropped the
-thinking.
+LONGEST_OUTPUT, OUTPUT_SLACK = 2.0, 200
+"""An output figure is ignored if it exceeds this multiple of the reply's estimate, plus this number of tokens.
+
+Thinking may add more: its reported tokens, or `MOST_THINKING` if the reply holds thinking and its size is not reported.
 """
+MOST_THINKING = 128_000
+"""No reply has more tokens of thinking than this."""
+NOTICEABLE = 256
+"""If earlier turns have no more thinking tokens than this, a usage figure does not show whether they were dropped."""
 
 
 class Evidence(NamedTuple):
@@ -85,10 +41,11 @@ class Evidence(NamedTuple):
     missing: int = 0
     """Number of messages that come before the reply in the current view, but were not in the measured request."""
     missing_tokens: int = 0
-    """Estimated tokens of those messages."""
+    """Estimated tokens of the messages that `missing` counts."""
     change: int = 0
-    """Estimated growth of the rest of the view (for example of the tools) since that request, in tokens; negative if it
-    shrank.
+    """Estimated growth, since the measured request, of the tools and of the messages that were in this request.
+
+    In tokens; negative if they shrank.
     """
     is_own: bool = True
     """Whether the measured request had the same model, format and counter as the current view.
@@ -98,7 +55,7 @@ class Evidence(NamedTuple):
 
 
 SAME_REQUEST = Evidence()
-"""The evidence for a measured request that was the same as the current view up to the reply."""
+"""The evidence if there is no difference: the measured request was the current view up to the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,99 +66,13 @@ class Anchor:
     messages: int
     model: str = ""
     change: int = 0
-    """Estimated growth of these messages and of the tools since the request, in tokens; negative if they shrank."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Corrections of the estimate, learned from usage.
-
-    These corrections describe the provider, so they stay valid after a fold. The ratio is learned only from the growth
-    between two requests. A ratio of whole requests would also include hidden tokens, which are no error of the
-    estimator.
-    """
-
-    reported: float = CREDIT
-    """Sum of the reported tokens of all measurements. Older measurements have less weight."""
-    estimated: float = CREDIT
-    """Sum of the estimates for the same measurements, with the same weights."""
-    hidden: int = 0
-    """Tokens in every request that belong to no message. The initial value is the size of the tool schemas."""
-    drops_thinking: bool = False
-    """Whether the provider removes the thinking of earlier turns at the next user message (OpenAI, older Claude)."""
-
-    @classmethod
-    def from_stored(cls, values: Mapping[str, Any]) -> Calibration:
-        """The calibration that is stored with a fold. Version 0.1 stored the fields under other names."""
-        names = {"told": "reported", "guessed": "estimated"}
-        return cls(**{names.get(name, name): value for name, value in values.items()})
-
-    @property
-    def ratio(self) -> float:
-        """The number of real tokens per estimated token."""
-        return self.reported / self.estimated
-
-    @property
-    def uncertainty(self) -> float:
-        """How wrong an estimate may be after it was corrected by the ratio, as a share of the estimate."""
-        return max(MARGIN * CREDIT / self.estimated, SURE)
-
-    def with_figure(self, tokens: int, estimated: int, uncertainty: float | None = None) -> Calibration:
-        """The calibration after one more usage figure.
-
-        The figure is `tokens`, and the messages of the request are estimated as `estimated` tokens. A difference counts
-        as hidden tokens only if an error of the estimate cannot explain it. The first figures of a session show the
-        hidden tokens best, because their requests are small.
-        """
-        messages = self.ratio * estimated
-        band = messages * (self.uncertainty if uncertainty is None else uncertainty)
-        gap = tokens - self.hidden - messages
-        if -band <= gap <= band:
-            return self
-        hidden = max(self.hidden + round(gap - band if gap > 0 else gap + band), 0)
-        return Calibration(self.reported, self.estimated, hidden, self.drops_thinking)
-
-    def with_step(self, reported: int, estimated: int) -> Calibration:
-        """The calibration after one more measurement: content that was estimated as `estimated` tokens had `reported`
-        tokens.
-        """
-        low, high = RATIO
-        clipped = min(max(reported, estimated * low), estimated * high)
-        sums = self.reported * DECAY + clipped, self.estimated * DECAY + estimated
-        return Calibration(*sums, self.hidden, self.drops_thinking)
-
-
-class _Doubt(NamedTuple):
-    """A usage figure that was not trusted."""
-
-    expected: int
-    """The size that the request should have had."""
-    gap: int
-    """The usage figure minus the expected size."""
-
-    def is_confirmed_by(self, expected: int, gap: int) -> bool:
-        """Whether a later figure deviates by about the same amount, although the request has grown.
-
-        Hidden tokens cause a constant deviation. A deviation that grows with the request comes from tokens that are
-        counted twice. If the deviation is as large as the previous request, cached tokens were counted twice or not at
-        all.
-        """
-        growth = expected - self.expected
-        if growth < LEAST_GROWTH or abs(gap - self.gap) > AGREE * growth:
-            return False
-        return abs(abs(gap) - self.expected) > max(AGREE * growth, DRIFT * self.expected)
-
-    def followed_by(self, expected: int, gap: int) -> _Doubt:
-        """The doubted figure to remember after one more doubted figure.
-
-        If the two figures are nearly equal, the old figure is returned, otherwise the new figure.
-        """
-        is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
-        return self if is_same else _Doubt(expected, gap)
+    """Estimated growth of the `messages` messages and of the tools since the request; negative if they shrank."""
+    first: FirstFigure | None = None
+    """The first figure, if it shows many hidden tokens and no later figure has confirmed them; otherwise None."""
 
 
 class _NewestReply(NamedTuple):
-    """The newest reply of the model, which may consist of several messages: its estimated size and its usage."""
+    """The estimated size and the usage of the model's newest reply, which may consist of several messages."""
 
     id: str
     start: int
@@ -219,12 +90,17 @@ class _NewestReply(NamedTuple):
         """The number of tokens that the reply adds to the next prompt, taken from its usage; 0 if there is no usable
         figure.
         """
-        output = self.usage.output - (0 if self.has_thinking else self.usage.reasoning)
-        return output if output >= PLACEHOLDER_SHARE * self.size else 0
+        usage, most = self.usage, LONGEST_OUTPUT * self.size + OUTPUT_SLACK
+        if not self.has_thinking:
+            output = usage.output - usage.reasoning
+        else:
+            output = usage.output
+            most += min(usage.reasoning or MOST_THINKING, MOST_THINKING)
+        return output if PLACEHOLDER_SHARE * self.size <= output <= most else 0
 
     @property
     def thinking_tokens(self) -> int:
-        """The number of thinking tokens in the reply that the next request sends back."""
+        """The number of thinking tokens of the reply that are sent again in the next request."""
         return (self.usage.reasoning or self.thinking) if self.has_thinking else 0
 
 
@@ -232,8 +108,8 @@ class _NewestReply(NamedTuple):
 class Gauge:
     """Measures the size of a request that would be sent now.
 
-    `add` returns a new gauge; its time does not depend on the number of messages. The class is not frozen, because a
-    gauge is made for every message, and a frozen object takes several times as long to create.
+    `add` modifies the gauge in place, because a copy for every message would take a tenth of the time of a turn. The
+    time of `add` does not depend on the number of messages.
 
     >>> from foldline.message import assistant, user
     >>> gauge = Gauge().add(user("Hello"), 10).add(assistant("Hi"), 6)
@@ -242,10 +118,19 @@ class Gauge:
     """
 
     anchor: Anchor | None = None
-    calibration: Calibration = Calibration()
+    calibration: Calibration = field(default_factory=Calibration)
+    limit: float = inf
+    """The size at which a fold is made. If only a first figure raises the size so far, that figure is not used."""
+    is_exact: bool = False
+    """Whether the estimates of plain messages come from the model's own tokenizer."""
     messages: int = 0
     total: int = 0
     """Estimated tokens of the whole view without the newest reply."""
+    uncounted: int = 0
+    """The part of `total` that a tokenizer cannot count, such as images and encrypted thinking.
+
+    It is only kept if `is_exact` is set.
+    """
     estimated: int = 0
     """The part of `total` that is only estimated, because neither the anchor nor an output figure includes it."""
     reported: int = 0
@@ -253,74 +138,87 @@ class Gauge:
     reply: _NewestReply | None = None
     thinking: int = 0
     """Tokens of thinking in the current turn."""
+    estimated_thinking: int = 0
+    """Estimated tokens of thinking in the current turn."""
     stale_thinking: int = 0
-    """Tokens of thinking in earlier turns that are part of the current size."""
+    """Tokens of thinking in turns that ended after the anchor. They are subtracted if the provider drops thinking."""
     past_thinking: int = 0
-    """Tokens of thinking in all earlier turns."""
-    doubt: _Doubt | None = None
+    """Estimated tokens of thinking in all earlier turns."""
+    doubt: Doubt | None = None
     """The last usage figure, if it was doubted; otherwise None."""
+    totals: int = 0
+    """How many of the newest figures, in a row, look like running totals."""
+    other: Gauge | None = None
+    """Checks the figures of requests with another model, format or counter; None while no such figure matters.
+
+    Such a figure matters only until this gauge has an anchor.
+    """
+    learned: Calibration | None = None
+    """The calibration with the figures that `other` trusts; None if there are none."""
 
     def add(
         self, message: Message, tokens: int, *, thinking: int = 0, evidence: Evidence | None = SAME_REQUEST
     ) -> Gauge:
-        """The gauge with one more message.
+        """Add a message, and return this gauge.
 
         `tokens` is the estimated size of the message; `thinking` is the size of its thinking. If the message has a
         usage figure, `evidence` is the difference between the view and the request that the figure measured. `evidence`
         is None if this view did not grow from the view that the figure measured.
         """
-        gauge = self._append(message, tokens, thinking)
-        usage = message.meta.usage
-        if gauge.reply is None or usage is None or usage.prompt <= 0 or evidence is None:
-            return gauge
-        reply = gauge.reply
-        if not evidence.is_own:
-            if gauge.anchor is None:
-                sent = gauge._sent_tokens(evidence)
-                size = usage.prompt + evidence.change
-                gauge.calibration = gauge.calibration.with_figure(size, sent, OTHER_TOKENIZER)
-            return gauge
+        self._append(message, tokens, thinking)
+        if self.other is not None:
+            self.other._append(message, tokens, thinking)
+        usage, reply = message.meta.usage, self.reply
+        if usage is None or reply is None or usage.prompt <= 0 or evidence is None:
+            return self
         if evidence.missing:  # the reply's own earlier messages are not missing
-            missing = max(evidence.missing - (self.messages - reply.start), 0)
+            missing = max(evidence.missing - (self.messages - 1 - reply.start), 0)
             tokens = max(evidence.missing_tokens - (reply.size - tokens), 0) if missing else 0
-            evidence = Evidence(missing, tokens, evidence.change)
-            if gauge.anchor is not None and reply.start - missing < gauge.anchor.messages:
-                return gauge  # a later request has been measured
-        gauge._take_usage(usage, reply, message.meta.model, evidence)
-        return gauge
+            evidence = Evidence(missing, tokens, evidence.change, evidence.is_own)
+        if evidence.is_own:
+            self._take_usage(usage, reply, message.meta.model, evidence)
+        elif self.anchor is None:
+            self._take_usage_of_another(usage, reply, message.meta.model, evidence)
+        return self
 
-    def after_fold(self, view: Iterable[tuple[Message, int]]) -> Gauge:
-        """The gauge for the messages of a new view, with the same calibration.
+    def after_fold(self, view: Iterable[tuple[Message, int, int]]) -> Gauge:
+        """The gauge after a fold: it measures the messages of `view`, and keeps only the calibration of this gauge.
 
-        The usage of the replies in that view is ignored.
+        Each message comes with its estimated size and the size of its thinking. The usage of the replies in `view` is
+        ignored, because it measured requests before the fold.
         """
-        gauge = Gauge(calibration=self.calibration)
-        for message, tokens in view:
-            gauge = gauge._append(message, tokens, 0)
-        return gauge._settle()
+        gauge = Gauge(calibration=self.trusted_calibration, limit=self.limit, is_exact=self.is_exact)
+        for message, tokens, thinking in view:
+            gauge._append(message, tokens, thinking)
+        gauge._settle_reply()
+        return gauge
 
     @property
     def is_anchored(self) -> bool:
         """Whether the size is based on usage."""
-        return self.anchor is not None
+        if self.anchor is None or self.anchor.first is None:
+            return self.anchor is not None
+        return self._trusted().anchor is not None
+
+    @property
+    def trusted_calibration(self) -> Calibration:
+        """The calibration without the figures that are not used for the size."""
+        return self.calibration if self.anchor is None or self.anchor.first is None else self._trusted().calibration
 
     @property
     def tokens(self) -> int:
         """The likeliest size of a request that would be sent now."""
-        return self._settle()._expected()
+        return self._trusted()._expected()
 
     @property
     def upper(self) -> int:
-        """The size to check against a limit. The estimator's margin is added to the estimated part."""
-        gauge = self._settle()
-        estimated = gauge._estimate()
-        change = abs(gauge.anchor.change) if gauge.anchor is not None else 0
-        return gauge._expected() - estimated + with_margin(estimated) + with_margin(change) - change
+        """The size to compare with a limit: the likeliest size, plus the estimator's margin for the estimated part."""
+        return self._trusted()._upper()
 
     @property
     def count(self) -> Count:
         """The size of a request that would be sent now, with the source of the figure as text."""
-        gauge = self._settle()
+        gauge = self._trusted()
         estimated = gauge._estimate()
         if gauge.anchor is None:
             source = f"{estimated:,} estimated"
@@ -331,53 +229,50 @@ class Gauge:
             source += f" + {estimated:,} estimated" if estimated else ""
         return Count(gauge._expected(), False, source)
 
-    def _append(self, message: Message, tokens: int, thinking: int) -> Gauge:
-        gauge = self._copy()
-        gauge.messages += 1
+    def _append(self, message: Message, tokens: int, thinking: int) -> None:
+        if self.is_exact and not _is_countable(message):
+            self.uncounted += tokens
         if message.role == "assistant":
-            reply = self.reply
-            if reply is None or not reply.id or reply.id != message.meta.reply:
-                gauge._settle_reply()
-                reply = _NewestReply(message.meta.reply, self.messages)
-            has_thinking = reply.has_thinking or any(isinstance(part, Thinking) for part in message.parts)
-            gauge.reply = _NewestReply(
-                reply.id, reply.start, reply.size + tokens, reply.thinking + thinking, has_thinking, reply.usage
-            )
-            return gauge
-        gauge._settle_reply()
-        gauge.total += tokens
-        gauge.estimated += tokens
-        if gauge.thinking and message.is_prompt:
-            gauge.stale_thinking += gauge.thinking
-            gauge.past_thinking += gauge.thinking
-            gauge.thinking = 0
-        return gauge
-
-    def _copy(self) -> Gauge:
-        return Gauge(
-            anchor=self.anchor,
-            calibration=self.calibration,
-            messages=self.messages,
-            total=self.total,
-            estimated=self.estimated,
-            reported=self.reported,
-            reply=self.reply,
-            thinking=self.thinking,
-            stale_thinking=self.stale_thinking,
-            past_thinking=self.past_thinking,
-            doubt=self.doubt,
-        )
+            reply, meta = self.reply, message.meta
+            has_thinking = any(isinstance(part, Thinking) for part in message.parts)
+            if reply is not None and reply.id and reply.id == meta.reply:
+                tokens, thinking = reply.size + tokens, reply.thinking + thinking
+                self.reply = _NewestReply(
+                    reply.id, reply.start, tokens, thinking, has_thinking or reply.has_thinking, reply.usage
+                )
+            else:
+                self._settle_reply()
+                self.reply = _NewestReply(meta.reply, self.messages, tokens, thinking, has_thinking)
+        else:
+            self._settle_reply()
+            self.total += tokens
+            self.estimated += tokens
+            if self.thinking and message.is_prompt:
+                self.stale_thinking += self.thinking
+                self.past_thinking += self.estimated_thinking
+                self.thinking = self.estimated_thinking = 0
+        self.messages += 1
 
     def _settle(self) -> Gauge:
-        """The gauge with the newest reply counted as part of the next prompt."""
+        """A gauge in which the newest reply counts as part of the next prompt."""
         if self.reply is None:
             return self
-        gauge = self._copy()
+        gauge = replace(self)
         gauge._settle_reply()
+        return gauge
+
+    def _trusted(self) -> Gauge:
+        """A settled gauge. If its size reaches the limit only because of a first figure, this figure is left out."""
+        gauge = self._settle()
+        first = gauge.anchor.first if gauge.anchor is not None else None
+        if first is None or (gauge._expected() if self.is_exact else gauge._upper()) < self.limit:
+            return gauge
+        gauge = replace(gauge)
+        gauge._forget_anchor()
         return gauge
 
     def _settle_reply(self) -> None:
-        """Count the newest reply as part of the next prompt. This changes the gauge, so call it on a copy."""
+        """Count the newest reply as part of the next prompt."""
         reply = self.reply
         if reply is None:
             return
@@ -387,11 +282,17 @@ class Gauge:
         self.estimated += 0 if reported else reply.size
         self.reported += reported
         self.thinking += reply.thinking_tokens
+        self.estimated_thinking += reply.thinking
 
     def _estimate(self) -> int:
         if self.anchor is None:
-            return self.calibration.hidden + round(self.calibration.ratio * self.total)
+            return self._estimate_all(self.calibration.hidden)
         return round(self.calibration.ratio * self.estimated)
+
+    def _estimate_all(self, hidden: int) -> int:
+        """The estimate of the whole view, if a request has `hidden` tokens that are in no message."""
+        dropped = self.past_thinking if self.calibration.drops_thinking else 0
+        return hidden + round(self.calibration.ratio * (self.total - dropped))
 
     def _expected(self) -> int:
         """The expected size of the prompt before the newest reply."""
@@ -400,84 +301,106 @@ class Gauge:
         left = self.stale_thinking if self.calibration.drops_thinking else 0
         return max(self.anchor.tokens + self.anchor.change + self.reported + self._estimate() - left, 0)
 
-    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
-        """Make the usage of the newest reply the anchor if that figure is trusted; otherwise remember it as doubted.
+    def _upper(self) -> int:
+        """The expected size, plus the margin of its estimated part."""
+        estimated = self._estimate()
+        change = abs(self.anchor.change) if self.anchor is not None else 0
+        return self._expected() - estimated + with_margin(estimated) + with_margin(change) - change
 
-        This changes the gauge, so call it on a copy.
-        """
-        missing = round(self.calibration.ratio * evidence.missing_tokens)
-        expected = max(self._expected() - missing - evidence.change, 0)
-        twice = self._tokens_counted_twice(usage, expected)
+    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
+        """Make the usage of the newest reply the anchor if that figure is trusted; otherwise remember it as doubted."""
+        if evidence.missing and self.anchor is not None and reply.start - evidence.missing < self.anchor.messages:
+            return  # a later request has been measured
+        expectation = self._expectation(model, evidence)
+        twice = expectation.tokens_counted_twice(usage)
         if twice and self.anchor is None:
-            self._doubt_figure(expected, usage.prompt - expected)
+            self.doubt = expectation.doubt_about(usage.prompt)
             return
         prompt = usage.prompt - twice
-        gap = prompt - expected
-        plausible = self._is_plausible(prompt, expected, model, evidence)
-        if not plausible and not self._is_confirmed(prompt, expected, evidence):
-            self._doubt_figure(expected, gap)
+        plausible = expectation.is_plausible(prompt)
+        self.totals = self.totals + 1 if expectation.looks_like_total(prompt) else 0
+        if not plausible and not expectation.is_confirmed(prompt):
+            if self.doubt is not None and self.doubt.gap < 0 and not expectation.is_enough(prompt):
+                self._forget_anchor()
+            self.doubt = expectation.doubt_about(prompt)
             return
+        first = self._first_figure(prompt, expectation, evidence) if plausible else None
         self.calibration = self._calibrate(prompt, model, plausible, evidence)
         self.anchor = Anchor(
-            tokens=prompt, messages=reply.start - evidence.missing, model=model, change=evidence.change
+            tokens=prompt,
+            messages=reply.start - evidence.missing,
+            model=model,
+            change=evidence.change,
+            first=first,
         )
         self.estimated = evidence.missing_tokens
         self.reported = self.stale_thinking = 0
         self.reply = reply._replace(usage=usage)
-        self.doubt = None
+        self.doubt = self.other = self.learned = None
+
+    def _first_figure(self, prompt: int, expectation: Expectation, evidence: Evidence) -> FirstFigure | None:
+        """The first figure after this trusted figure, if it is not confirmed yet."""
+        if self.anchor is None:
+            gap = prompt - expectation.tokens
+            is_sure = gap <= expectation.surprise
+            return None if is_sure else FirstFigure(self.calibration.hidden, expectation.tokens, gap)
+        first = self.anchor.first
+        if first is None:
+            return None
+        missing = round(self.calibration.ratio * evidence.missing_tokens)
+        expected = self._estimate_all(first.hidden) - missing - evidence.change
+        is_confirmed = first.is_confirmed_by(expected, prompt - expected, is_exact=self.is_exact)
+        return None if is_confirmed else first
+
+    def _take_usage_of_another(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
+        """Learn the hidden tokens from the usage of a request with another model, format or counter.
+
+        A gauge for these requests decides whether the figure is trusted.
+        """
+        other = self.other = self.other or replace(self, is_exact=False)
+        before = other.anchor
+        other._take_usage(usage, reply, model, evidence)
+        if other.anchor is not None and other.anchor is not before:
+            size, known = other.anchor.tokens + evidence.change, self.learned or self.calibration
+            self.learned = known.with_figure(size, self._sent_tokens(evidence), OTHER_TOKENIZER)
+            if other.anchor.first is None:
+                self.calibration = self.learned
+
+    def _expectation(self, model: str, evidence: Evidence) -> Expectation:
+        """The expected size of the request for which the newest usage figure was reported."""
+        ratio, anchor = self.calibration.ratio, self.anchor
+        left_out = self.stale_thinking + max(anchor.change - evidence.change, 0) if anchor is not None else 0
+        messages = max(ratio, 1.0) * (self.total - evidence.missing_tokens - self.past_thinking)
+        counted = self.total - evidence.missing_tokens - self.uncounted if self.is_exact else 0
+        return Expectation(
+            max(self._expected() - round(ratio * evidence.missing_tokens) - evidence.change, 0),
+            self._estimate(),
+            messages,
+            lowest_figure(messages, counted),
+            None if anchor is None else anchor.tokens,
+            0 if anchor is None else anchor.tokens - left_out,
+            self.reported + self.estimated - evidence.missing_tokens,
+            self.totals,
+            anchor is not None and model == anchor.model,
+            self.doubt,
+        )
+
+    def _forget_anchor(self) -> None:
+        """Discard the anchor, so that the whole view is estimated again.
+
+        The provider's figures lack a part of the request. Earlier figures may have lacked the same part.
+        """
+        known, first = self.calibration, self.anchor.first if self.anchor is not None else None
+        hidden = known.hidden if first is None else first.hidden
+        self.anchor = None
+        self.reported = self.stale_thinking = 0
+        self.estimated = self.total
+        self.calibration = Calibration(hidden=hidden, drops_thinking=known.drops_thinking)
 
     def _sent_tokens(self, evidence: Evidence) -> int:
         """Estimated size in tokens of the messages in the request that the usage figure measured."""
         dropped = self.past_thinking if self.calibration.drops_thinking else 0
         return max(self.total - evidence.missing_tokens - dropped, 0)
-
-    def _doubt_figure(self, expected: int, gap: int) -> None:
-        """Remember a figure that is not trusted. This changes the gauge, so call it on a copy."""
-        self.doubt = _Doubt(expected, gap) if self.doubt is None else self.doubt.followed_by(expected, gap)
-
-    def _tokens_counted_twice(self, usage: Usage, expected: int) -> int:
-        """The number of cached tokens that the figure counts twice; 0 if none are.
-
-        If the figure exceeds the expected size by just the number of cached tokens, they were counted twice. Before the
-        first trusted figure, the excess may also be tokens that the provider adds and caches. So until then, the answer
-        is 0 if the cached tokens are less than `WHOLE_SHARE` of the expected size.
-        """
-        gap, doubtful = usage.prompt - expected, SLACK // 2 + round(MARGIN * self._estimate())
-        if gap <= doubtful:
-            return 0
-        for cached in {usage.cache_read, usage.cache_write, usage.cache_read + usage.cache_write}:
-            if not 0 < cached <= expected + doubtful or abs(gap - cached) > doubtful:
-                continue
-            if self.anchor is not None or cached >= WHOLE_SHARE * expected:
-                return cached
-        return 0
-
-    def _is_plausible(self, prompt: int, expected: int, model: str, evidence: Evidence) -> bool:
-        """False if a figure is so far from the expected size that it is not trusted yet.
-
-        Before any figure is trusted, a figure may be higher by up to `MOST_HIDDEN` tokens plus the estimate of the
-        messages, because the number of hidden tokens is not known yet.
-        """
-        if self.anchor is None:
-            return self._is_enough(prompt, evidence) and prompt - expected <= MOST_HIDDEN + self._estimate()
-        gap, allowed = prompt - expected, SLACK + (DRIFT if model == self.anchor.model else JUMP) * expected
-        if -allowed <= gap <= allowed:
-            return True
-        estimated = self._estimate()
-        counts_twice = abs(gap - self.anchor.tokens) <= SLACK // 2 + MARGIN * estimated
-        return self.doubt is None and not counts_twice and 0 < gap <= allowed + estimated
-
-    def _is_confirmed(self, prompt: int, expected: int, evidence: Evidence) -> bool:
-        """Whether the last doubted figure deviated by the same amount, and this one is high enough for all messages."""
-        confirmed = self.doubt is not None and self.doubt.is_confirmed_by(expected, prompt - expected)
-        return confirmed and self._is_enough(prompt, evidence)
-
-    def _is_enough(self, prompt: int, evidence: Evidence) -> bool:
-        """False if a figure is far below the estimate of the messages.
-
-        For example, a figure may lack the cached tokens.
-        """
-        return prompt >= (1 - JUMP) * self.calibration.ratio * (self.total - evidence.missing_tokens) - SLACK
 
     def _calibrate(self, prompt: int, model: str, plausible: bool, evidence: Evidence) -> Calibration:
         calibration = self.calibration
@@ -493,3 +416,14 @@ class Gauge:
                 return calibration
             calibration = calibration.with_step(prompt - self.anchor.tokens - self.reported, estimated)
         return calibration.with_figure(prompt + evidence.change, self._sent_tokens(evidence))
+
+
+def _is_countable(message: Message) -> bool:
+    """Whether a tokenizer can count a whole message: it has only texts, calls and results of text."""
+    for part in message.parts:
+        if type(part) is ToolResult:
+            if any(type(inner) is not Text for inner in part.parts):
+                return False
+        elif type(part) is not Text and type(part) is not ToolCall:
+            return False
+    return True

@@ -31,7 +31,8 @@ MILLION_MARK = "[1m]"
 class Prices:
     """Prices in US dollars per million tokens.
 
-    If the vendor does not state a price, the price of plain input is used; for `write_1h`, the price of `write`.
+    If the vendor does not state `write_1h`, the price of `write` is used. Every other price that the vendor does not
+    state is the price of plain input.
     """
 
     input: float
@@ -83,11 +84,11 @@ class MediaRule:
     unknown_tokens: int = 3_000
     """Tokens of an image whose size cannot be read."""
     page_tokens: int = 3_400
-    """Tokens of a page of a document, for its text and its image together."""
+    """Tokens per page of a document, for the text and the image of the page together."""
     audio_tokens: int = 32
-    """Tokens of a second of sound."""
+    """Tokens per second of sound."""
     video_tokens: int = 300
-    """Tokens of a second of video."""
+    """Tokens per second of video."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ class Model:
     format: str
     """The wire format of the vendor's API: `anthropic`, `openai` or `gemini`. "" for an unknown model."""
     family: str
-    """The family of tokenizers that is used to estimate its tokens."""
+    """The family of tokenizers with which token counts for this model are estimated."""
     vocabulary: str
     """The name of the model's own vocabulary, for exact counting; "" if it is not public."""
     window: int
@@ -110,7 +111,7 @@ class Model:
     drops_thinking: bool
     """Whether the provider removes the thinking of earlier turns from the prompt when a new user message arrives."""
     binds_thinking: bool
-    """Whether the provider refuses thinking behind other messages than those it was written behind."""
+    """Whether the provider refuses a thinking block if the messages before it have changed since it was written."""
     system_messages: bool
     """Whether a request may hold system messages between other messages (Anthropic)."""
     signed_calls: bool
@@ -124,7 +125,7 @@ class Model:
     def is_window_known(self) -> bool:
         """Whether the window comes from the table or from the suffix `[1m]` of the name.
 
-        If False, it is the default.
+        If False, the window is the default.
         """
         return bool(self.vendor) or MILLION_MARK in self.source
 
@@ -140,7 +141,7 @@ def model(name: str, *, table: Path | None = None) -> Model:
     bare = plain_name(name)
     shipped_name, user_name = _match(bare, shipped.models), _match(bare, user.models)
     if len(user_name) < len(shipped_name):
-        user_name = ""  # the user's entry is for another model; the shipped table has this variant of it apart
+        user_name = ""  # the shipped table has a more specific entry for this model
     shipped_entry, user_entry = shipped.models.get(shipped_name, {}), user.models.get(user_name, {})
     known = {**shipped.default, **user.default}
     vendor = ""
@@ -153,7 +154,7 @@ def model(name: str, *, table: Path | None = None) -> Model:
         sources = [f"{shipped.name} {shipped_name} ({shipped.read_on})"] if shipped_name else []
     else:
         known["format"] = user.default.get("format", "")
-        sources = [f"default: unknown model {name!r}"]
+        sources = [f"default: unknown model {name!r}" if name else "default: no model is named"]
     if name.strip().lower().endswith(MILLION_MARK):
         known["window"] = 1_000_000
         sources.append(f"window from the mark {MILLION_MARK}")
@@ -215,9 +216,35 @@ def plain_name(name: str) -> str:
     return bare.replace(".", "-") if bare.startswith("claude") else bare
 
 
+def similar_name(name: str) -> str:
+    """The model name in the shipped table that is most similar to an unknown name; "" if no name is similar.
+
+    >>> similar_name("cladue-sonnet-5")
+    'claude-sonnet-5'
+    """
+    from difflib import get_close_matches  # noqa: PLC0415  # only for an unknown model
+
+    return next(iter(get_close_matches(plain_name(name), _shipped().models, n=1, cutoff=0.8)), "")
+
+
+@cache
+def misspelled_name(name: str) -> str:
+    """The model name that was probably meant by a name with wrong letters; "" if the name is not misspelled.
+
+    A name with other digits is another version of a model and not misspelled.
+
+    >>> misspelled_name("claude-sonet-5"), misspelled_name("claude-sonnet-5"), misspelled_name("claude-sonnet-99")
+    ('claude-sonnet-5', '', '')
+    """
+    bare, near = plain_name(name), similar_name(name)
+    is_other = not near or bare.startswith(near) or bare in _shipped().models
+    return "" if is_other or re.findall(r"\d", bare) != re.findall(r"\d", near) else near
+
+
 def _match(bare: str, models: Mapping[str, Any]) -> str:
-    """The key of the entry for a model name: the name itself, or the longest key of which the name is a variant; else
-    "".
+    """The key of the table entry for a model name; "" if there is no entry.
+
+    A name that is not a key may be a variant of several keys (see `_is_variant`). The longest one is returned.
     """
     if bare in models:
         return bare
@@ -327,7 +354,7 @@ _MEDIA_FIELDS = dict.fromkeys([field.name for field in fields(MediaRule)], (_is_
 
 
 def _checked(file: str, entry: str, values: Any, checks: Mapping[str, Any] = _ENTRY_FIELDS) -> dict[str, Any]:
-    """The fields of one entry, or an error that names the file, the entry and the field."""
+    """The fields of one entry. If a field is wrong, raises an error that names the file, the entry and the field."""
     if not isinstance(values, dict):
         raise ConfigError(f"{file}: {entry} must be a section", hint=f"write [{entry}] and the fields below it")
     for field, value in values.items():

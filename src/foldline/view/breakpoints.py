@@ -2,11 +2,12 @@
 
 Anthropic writes its cache only at a marked block, and looks for earlier cache entries only in the 20 blocks before a
 mark. So three places are marked: the end of the system text, the end of the previous request, and the end of this
-request. With the second mark, the entry of the previous request is found even if many blocks were added since then.
-Marks of the caller count towards the limit of four and have priority. If the caller set more than four, the newest four
-are kept. Marks for one hour must come before marks for five minutes. So a one-hour mark of the caller that comes after
-a five-minute mark becomes a five-minute mark. A mark that is added before a one-hour mark is also a one-hour mark,
-because the tokens before it are written for an hour anyway.
+request. With the second mark, the cache entry of the previous request is found even if many blocks were added since
+then. Marks of the caller count towards the limit of four and have priority. If the caller set more than four marks, the
+last four are kept. Marks for one hour must come before marks for five minutes. So a one-hour mark of the caller that
+comes after a five-minute mark becomes a five-minute mark. If the request asks for automatic caching for one hour, all
+marks become one-hour marks, because automatic caching marks the last block. A mark that foldline adds before a one-hour
+mark is also a one-hour mark, because the tokens before a one-hour mark are written for an hour anyway.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ BlockPath = tuple[str | int, ...]
 def place(rendered: Rendered, most: int = LIMIT, tools: Sequence[Any] = ()) -> Rendered:
     """The request with added marks, up to `most` marks in total.
 
-    The caller's legal marks stay. Other formats are returned unchanged.
+    The caller's legal marks stay. A request in another format than Anthropic's is returned unchanged.
     """
     if rendered.format != "anthropic":
         return rendered
     marks = [tool["cache_control"] for tool in tools if isinstance(tool, dict) and tool.get("cache_control")]
-    body = _with_legal_marks(_without_marked_thinking(rendered.body), marks)
+    body = with_legal_marks(_without_marked_thinking(rendered.body), marks)
     room = min(most, LIMIT) - count(body) - len(marks)
     if room > 0:
         body = _with_new_marks(body, room)
@@ -50,7 +51,7 @@ def count(body: dict[str, Any]) -> int:
 
 
 def _automatic(body: dict[str, Any]) -> int:
-    """1 if the request asks for automatic caching, which counts as a mark at the end of the request."""
+    """1 if the request asks for automatic caching, else 0. Such caching counts as a mark at the end of the request."""
     return int(body.get("cache_control") is not None)
 
 
@@ -70,15 +71,17 @@ def _marked_blocks(body: dict[str, Any]) -> Iterator[tuple[BlockPath, dict[str, 
 
 
 def _without_marked_thinking(body: dict[str, Any]) -> dict[str, Any]:
-    """The body without marks on thinking, which the provider refuses."""
+    """The body without marks on thinking, because the provider refuses such marks."""
     for path, block in list(_marked_blocks(body)):
         if block.get("type") in _UNMARKABLE:
             body = _with_mark(body, path, None)
     return body
 
 
-def _with_legal_marks(body: dict[str, Any], tool_marks: Sequence[Any] = ()) -> dict[str, Any]:
-    """The body with at most four marks of the caller, and without a one-hour mark after a five-minute mark.
+def with_legal_marks(body: dict[str, Any], tool_marks: Sequence[Any] = ()) -> dict[str, Any]:
+    """The body with at most four marks, and without a one-hour mark after a five-minute mark.
+
+    If the request asks for automatic caching, a mark on the last block gets the lifetime of the automatic caching.
 
     `tool_marks` are the marks on tools. They come first in the request, and they count towards the limit.
     """
@@ -86,13 +89,25 @@ def _with_legal_marks(body: dict[str, Any], tool_marks: Sequence[Any] = ()) -> d
     surplus = len(tool_marks) + len(found) + _automatic(body) - LIMIT
     for path, _ in found[: max(0, surplus)]:
         body = _with_mark(body, path, None)
+    automatic = body.get("cache_control")
+    if _is_hour(automatic):
+        for path, block in found[max(0, surplus) :]:
+            body = body if _is_hour(block["cache_control"]) else _with_mark(body, path, {**MARK, "ttl": _HOUR})
+        return body
     is_short = any(not _is_hour(mark) for mark in tool_marks)
     for path, block in found[max(0, surplus) :]:
         if not _is_hour(block["cache_control"]):
             is_short = True
-        elif is_short:
+        elif is_short or (automatic is not None and _is_last(body, path)):
             body = _with_mark(body, path, MARK)
     return body
+
+
+def _is_last(body: dict[str, Any], path: BlockPath) -> bool:
+    """Whether the block at a path is the last block of the last message."""
+    messages = body.get("messages") or [{}]
+    content = messages[-1].get("content") or ()
+    return path == ("messages", len(messages) - 1, "content", len(content) - 1)
 
 
 def _with_new_marks(body: dict[str, Any], room: int) -> dict[str, Any]:
@@ -105,7 +120,8 @@ def _with_new_marks(body: dict[str, Any], room: int) -> dict[str, Any]:
     places: list[BlockPath] = [*(("messages", index, "content") for index in ends), ("system",)]
     for path in places:
         holder = _value_at(body, path)
-        marked = _marked(holder, hour=_is_hour(automatic) or _rank(path) < last_hour)
+        is_before_hour = (*_rank(path), len(holder or ())) < last_hour  # the mark is on the last block
+        marked = _marked(holder, hour=_is_hour(automatic) or is_before_hour)
         if room > 0 and marked is not holder:
             body = _with_value(body, path, marked)
             room -= 1
@@ -113,7 +129,7 @@ def _with_new_marks(body: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def _rank(path: BlockPath) -> tuple[int, ...]:
-    """A sort key for paths, which gives the order in which the provider reads a body."""
+    """A sort key that puts paths into the order in which the provider reads a body."""
     field, *rest = path
     return _REQUEST_ORDER.index(str(field)), *(key if isinstance(key, int) else 0 for key in rest)
 
@@ -133,8 +149,9 @@ def _previous_end(messages: list[Any]) -> int:
 
 
 def _marked(content: Any, *, hour: bool) -> Any:
-    """The content with a mark on its last block. The same object if that block already has a mark
-    or cannot have one.
+    """The content with a mark on its last block.
+
+    Returns the same object if that block already has a mark or cannot have one.
     """
     mark = {**MARK, "ttl": _HOUR} if hour else MARK
     if isinstance(content, str):
@@ -146,7 +163,7 @@ def _marked(content: Any, *, hour: bool) -> Any:
 
 
 def _with_mark(body: dict[str, Any], path: BlockPath, mark: dict[str, str] | None) -> dict[str, Any]:
-    """A copy of the body in which the block at `path` has this mark; without a mark if `mark` is None."""
+    """A copy of the body in which the block at `path` has this mark, or no mark if `mark` is None."""
     block = _value_at(body, path)
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     return _with_value(body, path, bare if mark is None else {**bare, "cache_control": mark})

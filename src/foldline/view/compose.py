@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from foldline.errors import InputError
+from foldline.errors import InputError, check_type
 from foldline.fold import Digest, Fold
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message, Text, user
@@ -18,7 +18,13 @@ from foldline.models.table import model as model_of
 from foldline.placeholders import NO_EARLIER_PROMPT, missing_messages
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
-from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK
+from foldline.view.bound_thinking import (
+    BINDING_BETA,
+    DROP_BLOCK,
+    has_thinking,
+    has_thinking_on,
+    without_thinking,
+)
 from foldline.view.breakpoints import place
 from foldline.view.identity import ViewIdentity
 from foldline.view.request_body import request_body
@@ -55,9 +61,9 @@ class View(NamedTuple):
     format: str = ""
     """The session's wire format."""
     repairs: RepairedHistory | None = None
-    """The repaired messages for that format, used when the view is rendered.
+    """Repairs the messages for the format `format` when the view is rendered.
 
-    All views between two folds share this object.
+    All views between two folds share this object, so each of them repairs only the new messages.
     """
     identity: ViewIdentity | None = None
     """Identifies this view, so that a reply can be assigned to it (see `Session.add`).
@@ -70,7 +76,8 @@ class View(NamedTuple):
     This thinking is left out, or the provider drops it.
     """
     drops_blocks: bool = False
-    """Whether the provider is asked to drop this thinking (`bound_thinking` in the policy)."""
+    """Whether the provider is asked to drop thinking that is bound to an earlier view (`bound_thinking` in the policy).
+    """
     native: Digest | None = None
     """The digest whose native summary the view shows; None if the view shows no native summary."""
 
@@ -85,24 +92,21 @@ class View(NamedTuple):
 
     @property
     def notice(self) -> str:
-        """A warning for the agent that a fold will come soon, so that it can save notes; "" while no rule has fired."""
+        """A warning for the agent that a fold will come soon, so that it can save notes; "" if no fold rule fired."""
         if not self.verdict.fired:
             return ""
         used = f"{self.tokens:,} of {self.usable:,} tokens are in use"
         return f"{used}, older messages will soon be folded ({self.verdict.fired[0]})"
 
     def render(self, format: str = "") -> Rendered:
-        """The view in a wire format (by default the session's), with cache breakpoints if the format has them.
+        """The view in a wire format, with cache breakpoints if the format has them.
 
-        Raises `InputError` if there is no message to send, because every provider refuses an empty list.
+        The default is the session's format. Raises `InputError` if there is no message to send, because every provider
+        refuses an empty list.
         """
         target = format or self.format
-        if target == self.format and self.repairs is not None:
-            with self.repairs.lock:
-                messages = self.repairs.update(self.messages).messages
-        else:
-            messages = repair(self._readable_messages(), target).messages
-        rendered, wire_format = render(messages, target), request_format(target)
+        wire_format = request_format(target)
+        rendered = render(self.repaired_messages(target), target)
         elements = rendered.body[wire_format.list_key]
         if not elements or not any(map(_shows_something, self.messages)):
             held = f"all {len(self.messages)} messages are blank or system texts" if self.messages else "no message"
@@ -114,12 +118,24 @@ class View(NamedTuple):
             return replace(rendered, parameters=DROP_BLOCK, betas=(*rendered.betas, BINDING_BETA))
         return rendered
 
-    def request(self, format: str = "", *, max_tokens: int | None = None, **extra: Any) -> dict[str, Any]:
-        """The whole request in a wire format (by default the session's), as keyword arguments for the SDK's call.
+    def repaired_messages(self, format: str = "") -> tuple[Message, ...]:
+        """The messages, repaired by the rules of a wire format. The default is the session's format.
 
-        It has the model, the system text, the session's tools and the messages. `extra` is added to it: `temperature`,
-        `tool_choice`, `stream`, … `max_tokens` limits the reply; Anthropic demands a limit, so there the default is the
-        number of tokens that the policy reserves for the reply.
+        A message that needs no repair is the same object as in `messages`.
+        """
+        target = format or self.format
+        if target == self.format and self.repairs is not None:
+            with self.repairs.lock:
+                return tuple(self.repairs.update(self.messages).messages)
+        return tuple(repair(self._readable_messages(), target, self.model).messages)
+
+    def request(self, format: str = "", *, max_tokens: int | None = None, **extra: Any) -> dict[str, Any]:
+        """The whole request in a wire format, as keyword arguments for the SDK's call.
+
+        The default is the session's format. The request has the model, the system text, the session's tools and the
+        messages. `extra` is added to it: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the reply.
+        Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy reserves for
+        the reply.
 
             client.messages.create(**view.request("anthropic", max_tokens=2_000))
             client.chat.completions.create(**view.request("openai"))
@@ -129,17 +145,29 @@ class View(NamedTuple):
         if self.tools is None:
             hint = "give them again when you open the session: tools=…"
             raise InputError("the tools of this session were given in another process", hint=hint)
+        rendered = self.render(format)
+        if rendered.parameters and not has_thinking_on(extra):
+            rendered = self._without_thinking().render(format)
         return request_body(
-            self.render(format),
+            rendered,
             model=self.model or model_of(""),
             tools=self.tools,
             max_tokens=max_tokens,
             reply_room=self.window - self.usable,
+            window=self.window,
             extra=extra,
         )
 
+    def _without_thinking(self) -> View:
+        """The view for a request in which thinking is off.
+
+        Such a request cannot ask the provider to drop bound blocks.
+        """
+        messages = tuple([without_thinking(each) if has_thinking(each) else each for each in self.messages])
+        return self._replace(messages=messages, unbound=0, repairs=None, native=None)
+
     def _readable_messages(self) -> tuple[Message, ...]:
-        """The messages, for a format other than that of the native summary.
+        """The messages for a format that cannot contain the native summary.
 
         The readable digest replaces the native summary.
         """
@@ -150,9 +178,10 @@ class View(NamedTuple):
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.blocks)
-        lines = []
+        lines: list[str] = []
+        lead = next((index for index, one in enumerate(self.messages) if one.role != "system"), len(self.messages))
         for name, size in self.blocks.items():
-            if name == "history" and self.cut:
+            if name == "history" and self.cut > lead:
                 lines.append(f"{'─' * 3} fold line: {handle(0, self.cut - 1)} above are kept in the record {'─' * 3}")
             share = size / max(1, self.usable)
             lines.append(f"{name:<{width}} {size:>9,} {share:>6.1%} {'█' * round(share * 40)}".rstrip())
@@ -169,13 +198,15 @@ def identity_of(view: View | ViewIdentity | str | None) -> ViewIdentity | None:
     """
     if isinstance(view, View):
         return view.identity
+    hint = "pass the view that the reply answers, or str(view.identity)"
+    check_type(view, (str, ViewIdentity, type(None)), "view", hint=hint)
     return ViewIdentity.parse(view) if isinstance(view, str) else view
 
 
 def marker(first: int, last: int, *, kept: int = 0) -> Message:
     """The one-line message that replaces messages that were folded without a digest.
 
-    `kept` is the number of messages of the range that are still in the view.
+    `kept` is the number of messages from `first` to `last` that are still in the view.
     """
     return user(missing_messages(last - first + 1 - kept, handle(first, last), partly=kept > 0), kind="note")
 
@@ -190,14 +221,26 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
     if fold is None:
         return lead
     kept = {*fold.pinned, *fold.carried}
-    pinned = tuple([timeline.kept_message(index, kept) for index in fold.pinned])
-    carried = tuple([timeline.kept_message(index, kept) for index in fold.carried])
-    digest = (fold.digest.message,) if fold.digest else ()
-    if fold.digest and (native := fold.digest.message_for(timeline.target)) is not fold.digest.message:
-        return (*lead, native, *pinned, *carried)
-    if digest and digest[0].role == "system":
-        return lead + digest + _from_user(timeline, fold, pinned + carried)
-    return lead + _from_user(timeline, fold, pinned + digest + carried)
+    before, after = (
+        tuple([timeline.kept_message(index, kept) for index in each]) for each in around_digest(timeline, fold)
+    )
+    if fold.digest is None:
+        return lead + _from_user(timeline, fold, before + after)
+    digest = fold.digest.message_for(timeline.target)
+    if digest is not fold.digest.message:
+        return (*lead, digest, *after)
+    if digest.role == "system":
+        return (*lead, digest, *_from_user(timeline, fold, after))
+    return lead + _from_user(timeline, fold, (*before, digest, *after))
+
+
+def around_digest(timeline: Timeline, fold: Fold) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Indexes of the kept messages that the view shows before the digest of a fold, and of those after the digest."""
+    digest = fold.digest
+    is_first = digest is not None and (
+        digest.message.role == "system" or digest.message_for(timeline.target) is not digest.message
+    )
+    return ((), (*fold.pinned, *fold.carried)) if is_first else (fold.pinned, fold.carried)
 
 
 def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -218,19 +261,26 @@ def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message,
 
 
 def _is_broken(timeline: Timeline) -> bool:
-    """Whether the view has an unpaired call or result, a repeated id, or a blank message."""
-    broken = timeline.broken
-    if not broken:
+    """Whether the view has an unpaired call or result, a repeated id, or a blank message.
+
+    A message that a fold kept does not count if the view shows it without its results. The calls of these results may
+    be unknown, because a session that is opened again does not read all folded messages.
+    """
+    broken, fold = timeline.broken, timeline.fold
+    if not broken or broken[-1] >= timeline.cut:
+        return bool(broken)
+    if fold is None:
         return False
-    return broken[-1] >= timeline.cut or any(
-        index in broken for index in (timeline.fold.carried if timeline.fold else ())
+    kept = {*fold.pinned, *fold.carried}
+    return any(
+        index in broken and timeline.kept_message(index, kept) is timeline.shown[index] for index in fold.carried
     )
 
 
 class ComposedView:
     """The messages of a timeline's view.
 
-    They are reused for the next view, so until the next fold only new messages are read.
+    The messages are kept for the next view, so until the next fold only new messages are read.
     """
 
     def __init__(self, timeline: Timeline, format: str, model: Model | None = None) -> None:

@@ -1,8 +1,8 @@
-"""The identity of a view, which tells which request a usage figure measured.
+"""The identity of a view. It shows which request a usage figure measured.
 
 An identity is derived from the record, so the same view has the same identity in every process. A reply is stored with
 the identity of the view that it answers. The usage of the reply is then used only for that view and for views that grew
-from it.
+from it. If the provider binds thinking to its prefix, the identity also says which prefix was sent.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from foldline.fold import Fold
 _FOLD_LENGTH, _SETTINGS_LENGTH = 8, 4
 """The lengths of the two parts of a key: the hash of the fold and the hash of the settings."""
 _SHORT, _LONG = 2, 4
-"""The number of fields in the short and in the long text form of an identity."""
+"""The number of fields in the short and in the long text form of an identity. A binding is one more field."""
+_BINDING_LENGTH = 12
 
 
 class ViewIdentity(NamedTuple):
-    """The identity of a view. The text form is `key.tools` or `key.tools.length.tokens`.
+    """The identity of a view. As text: `key.tools` or `key.tools.length.tokens`, and `.binding` if it is known.
 
     >>> str(ViewIdentity.parse("3f0c9a12b4de.5400.12.80211"))
     '3f0c9a12b4de.5400.12.80211'
@@ -34,15 +35,29 @@ class ViewIdentity(NamedTuple):
     """The number of messages of the session when the view was made; -1 means all messages before the reply."""
     tokens: int = 0
     """Estimated tokens of the messages in the view, if `length` is given."""
+    binding: str = ""
+    """The hash of everything before the reply that can change without a new message (see `binding_key`).
+
+    "" if the model does not bind thinking to its prefix, or if the prefix that was sent is unknown.
+    """
 
     def __str__(self) -> str:
-        key, tools, length, tokens = self
-        return f"{key}.{tools}.{length}.{tokens}" if length >= 0 else f"{key}.{tools}"
+        key, tools, length, tokens, binding = self
+        bound = f".{binding}" if binding else ""
+        return f"{key}.{tools}.{length}.{tokens}{bound}" if length >= 0 else f"{key}.{tools}{bound}"
 
     @property
     def extension(self) -> ViewIdentity:
-        """The identity for a later view that grew from this one and ends directly before the reply to it."""
-        return self if self.length < 0 else ViewIdentity(self.key, self.tools)
+        """The identity of a longer view: this view plus all later messages before the reply."""
+        return self if self.length < 0 else ViewIdentity(self.key, self.tools, binding=self.binding)
+
+    @property
+    def with_unknown_prefix(self) -> ViewIdentity:
+        """The identity for a request that does not contain the same thinking as the view.
+
+        This identity has no binding, so the thinking of the reply counts as unbound in every later view.
+        """
+        return self._replace(binding="")
 
     @property
     def fold_key(self) -> str:
@@ -50,17 +65,18 @@ class ViewIdentity(NamedTuple):
         return self.key[:_FOLD_LENGTH]
 
     def shares_fold(self, key: str) -> bool:
-        """Whether a view with this key has the same fold, with the same or other settings."""
+        """Whether a view with this key has the same fold. Its settings may differ."""
         return self.key[:_FOLD_LENGTH] == key[:_FOLD_LENGTH]
 
     @classmethod
     def read(cls, text: str) -> ViewIdentity | None:
         """The identity in a stored text; None if the text is not an identity."""
-        fields = text.split(".", _LONG)
+        fields = text.split(".", _LONG + 1)
+        binding = fields.pop() if len(fields) in (_SHORT + 1, _LONG + 1) else ""
         try:
             if len(fields) == _LONG:
-                return cls(fields[0], int(fields[1]), int(fields[2]), int(fields[3]))
-            return cls(fields[0], int(fields[1])) if len(fields) == _SHORT else None
+                return cls(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), binding)
+            return cls(fields[0], int(fields[1]), binding=binding) if len(fields) == _SHORT else None
         except ValueError:
             return None
 
@@ -82,13 +98,35 @@ def view_key(fold: Fold | None, *settings: str) -> str:
 
     The settings are the names of model, format, counter and framing.
     """
-    facts: list[object] = []
+    facts = _facts(fold)
     if fold is not None:
-        digest = fold.digest.message if fold.digest else None
-        facts += [fold.cut, fold.made_at, fold.pinned, fold.carried, digest and (digest.role, digest.text)]
-        facts += ["native"] if fold.digest and fold.digest.native else []
         facts += [[(index, fold.stubs[index][1]) for index in sorted(fold.stubs)]]
     return _hash(facts)[:_FOLD_LENGTH] + _hash(settings)[:_SETTINGS_LENGTH]
+
+
+def binding_key(fold: Fold | None, *settings: object) -> str:
+    """The hash of a fold without its stubs, and of the settings that change a request: model, format, tools, …
+
+    Providers that bind thinking to its prefix accept the thinking only if these values are the same.
+    """
+    return _hash((_facts(fold), settings))[:_BINDING_LENGTH]
+
+
+def binding_after(binding: str, index: int, tokens: int) -> str:
+    """The binding of the replies that come after a message which the view shows shortened.
+
+    `binding` is the binding before that message. `index` and `tokens` are its position and its shortened size.
+    """
+    return _hash((binding, index, tokens))[:_BINDING_LENGTH]
+
+
+def _facts(fold: Fold | None) -> list[object]:
+    """The values of a fold that determine the view, except the stubs."""
+    if fold is None:
+        return []
+    digest = fold.digest.message if fold.digest else None
+    facts = [fold.cut, fold.made_at, fold.pinned, fold.carried, digest and (digest.role, digest.text)]
+    return facts + (["native"] if fold.digest and fold.digest.native else [])
 
 
 def _hash(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Scales images down with Pillow, if it is installed (`pip install 'foldline[images]'`)."""
+"""Scales images down with Pillow, if it is installed (`pip install '.[images]'`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
 def downscaled(media: Media, pixels: int) -> Media | None:
-    """The image with at most `pixels` pixels on its longer side; None without Pillow or for an unreadable image."""
+    """The image with at most `pixels` pixels on its longer side; None if Pillow is missing or cannot read the image."""
     try:
         pillow: Any = import_module("PIL.Image")
     except ImportError:

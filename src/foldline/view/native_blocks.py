@@ -1,6 +1,4 @@
-"""Compaction blocks of providers: finds parts with a summary and their maker, and replaces blocks
-that cannot be read.
-"""
+"""Compaction blocks of providers: finds blocks with a summary, finds who wrote them, and replaces unreadable blocks."""
 
 from __future__ import annotations
 
@@ -12,8 +10,9 @@ from foldline.wire.formats import element_format
 from foldline.wire.repair.context import native_summary
 
 _READ_BY_ALL_MODELS = frozenset({"openai-responses"})
-"""The formats in which every model of the vendor can read a block. In other formats, only the model
-that made it can.
+"""The formats in which every model of the vendor can read a block.
+
+In other formats, only the model that wrote it can.
 """
 
 
@@ -25,7 +24,10 @@ def holds_summary(part: Part) -> bool:
 
 
 def summary_of(message: Message, block: Part, target: Target) -> NativeSummary:
-    """A compaction block of a message, and its maker: the model that the reply names, or else the target's model."""
+    """A compaction block, and the model that wrote it.
+
+    If the message names no model, it is assumed that the target's model wrote the block.
+    """
     wire, named = block.wire, message.meta.model
     format = element_format(wire.format) if wire is not None else target.format
     is_own = not named or named in target.model or target.model in named
@@ -35,7 +37,7 @@ def summary_of(message: Message, block: Part, target: Target) -> NativeSummary:
 
 
 def without_foreign_blocks(message: Message, target: Target) -> Message:
-    """The message. A text replaces each compaction block that the target cannot read."""
+    """The message, with a text in place of each compaction block that the target cannot read."""
 
     def readable(part: Part) -> Part:
         if not holds_summary(part) or summary_of(message, part, target).is_read_by(target):

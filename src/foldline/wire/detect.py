@@ -1,9 +1,8 @@
 """Detects the format of a JSON value by features that only one format has.
 
-Each format registers a `Sign`: a function that returns True only for elements or file lines of this format. A sign
-matches a value if its function returns True. The format of a value is clear if the sign of exactly one format matches.
-Elements with only a role and a text look the same in several formats. Such elements are read in the caller's default
-format, or else as "openai".
+Each format registers a `Sign`: a test that recognises the elements or file lines of this format. The format of a value
+is clear if the test of exactly one format recognises it. Elements with only a role and a text look the same in several
+formats. Such elements are read in the caller's default format, or as "openai" if the caller gives no default.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from foldline.models.table import model as model_of
 from foldline.wire.field_access import block_types, key_in
 from foldline.wire.formats import FORMATS, REQUEST_FORMATS, Format, ReplyFormat, Sign, element_format, format_of
 
@@ -19,6 +19,8 @@ WRAPPERS = ("messages", "history", "traj", "trajectory")
 """Fields in which other tools store a list of messages."""
 PLAIN = "openai"
 """The format of messages with only a role and a text, unless the caller gives a default."""
+
+_TURNS = ("user", "assistant")
 
 
 class Detected(NamedTuple):
@@ -35,7 +37,8 @@ class Detected(NamedTuple):
 def detect(value: Any, given: str | None = None, default: str | None = None) -> Detected | None:
     """The format and shape of a JSON value; None if they are not clear.
 
-    If the value can have the format `given`, that format is used. `default` is used only if the format is not clear.
+    If the value can be read in the format `given`, that format is used. `default` is used only if the format is not
+    clear.
     """
     if isinstance(value, Mapping):
         return _detect_object(value, given, default)
@@ -53,7 +56,7 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
     """The format of list elements, if it is clear.
 
-    If the format is not clear, the default format is returned, provided that it can read the elements. Without a
+    If the format is not clear, the default format is returned, provided that the elements can be read in it. Without a
     default, "openai" is returned if all elements have only a role and a text.
     """
     shown = signs(items)
@@ -74,7 +77,7 @@ def _is_readable(item: Any, name: str) -> bool:
 def _is_list_of(items: Sequence[Any], name: str) -> bool:
     """True if all elements of a list may be messages of this format.
 
-    Always True for a session log, because its file may also hold other lines.
+    For a session log, the result is always True, because a log file may also hold lines that are not messages.
     """
     sign = format_of(name).sign
     return shape_of(name) == "lines" or all("role" in item or sign.test(item) for item in items)
@@ -83,7 +86,7 @@ def _is_list_of(items: Sequence[Any], name: str) -> bool:
 def _is_conversation(item: Any) -> bool:
     """True for a list, and for an object that holds a list of messages.
 
-    An object with a role is a message, so it gives False.
+    For an object with a role, the result is False, because such an object is a message.
     """
     if isinstance(item, Mapping):
         return "role" not in item and any(isinstance(item.get(key), list) for key in (*list_keys(), *WRAPPERS))
@@ -91,7 +94,7 @@ def _is_conversation(item: Any) -> bool:
 
 
 def signs(items: Sequence[Any]) -> dict[str, str]:
-    """For each format whose sign matches an element of a list, the feature that was found."""
+    """The formats whose test recognises an element of a list, each with the feature that was found."""
     shown: dict[str, str] = {}
     for item in items:
         if not isinstance(item, Mapping):
@@ -103,7 +106,7 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 
 
 def candidates(value: Any) -> dict[str, str]:
-    """For each format whose sign matches a value, the feature that was found.
+    """The formats whose test recognises a value, each with the feature that was found.
 
     The error about an unclear format lists these formats.
     """
@@ -148,17 +151,23 @@ def _detect_object(value: Mapping[str, Any], given: str | None, default: str | N
 
 
 def _detect_given_body(value: Mapping[str, Any], key: str, given: str) -> Detected | None:
-    """A request body of the given format whose messages are under `key`."""
+    """The format and shape of a request body in the format `given`; None if its messages are not under `key`.
+
+    An object with a text under `key` and a field `type` is not a request but an item of a conversation. The result for
+    such an item is None.
+    """
     form, held = format_of(given), value.get(key)
+    if isinstance(held, str) and "type" in value:
+        return None
     if (form.list_key or "messages") != key or not isinstance(held, (list, str) if form.text_list else list):
         return None
     return Detected(given, "body" if form.list_key else "lines", key)
 
 
 def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Detected | None:
-    """A request body whose messages are under `key`.
+    """The format and shape of a request body; None if they are not clear, or if `key` does not hold the messages.
 
-    The format is detected by the messages, else by the other fields of the body.
+    The format is detected by the messages. If the messages do not show it, the other fields of the body are used.
     """
     held, known = value.get(key), _formats_by_list_key()[key]
     if isinstance(held, str):
@@ -173,15 +182,28 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
         shown = _body_signs(value)
         if held and not shown:
             names = [form.name for form in known]
-            return Detected(default if default in names else PLAIN, "body", key, clear=False)
+            usual = _usual_format(value.get("model"), held)
+            name = next((each for each in (default, usual) if each in names), PLAIN)
+            return Detected(name, "body", key, clear=False)
     if len(shown) != 1:
         return None
     (name,) = shown
     return Detected(name, "body" if shape_of(name) == "elements" else "lines", key)
 
 
+def _usual_format(model: Any, messages: Sequence[Mapping[str, Any]]) -> str:
+    """The format in which the vendor of a model expects plain messages; "" if the vendor is unknown.
+
+    A name with a path (`anthropic/claude-…`) is that of a gateway, and system messages in the list are not those of
+    Anthropic. Both are written in OpenAI's format.
+    """
+    if not isinstance(model, str) or "/" in model or any(message["role"] not in _TURNS for message in messages):
+        return ""
+    return model_of(model).format
+
+
 def _body_signs(body: Mapping[str, Any]) -> dict[str, str]:
-    """For each format whose body sign matches a request body, the feature that was found."""
+    """The formats whose `body_sign` recognises a request body, each with the feature that was found."""
     known = [(name, format_of(name).body_sign) for name in REQUEST_FORMATS]
     return {name: sign.description for name, sign in known if sign is not None and sign.test(body)}
 

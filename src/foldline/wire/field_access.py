@@ -18,7 +18,9 @@ from foldline.errors import WireError
 
 
 def pick(value: Any, name: str) -> Any:
-    """The field `name` (given in camel case) of a mapping or an object, in either spelling; None if it is missing.
+    """The field `name` of a mapping or an object; None if the field is missing.
+
+    `name` is in camel case. The field itself may be in camel case or in snake case.
 
     >>> pick({"tool_call_id": "a"}, "toolCallId")
     'a'
@@ -36,19 +38,19 @@ def text_of(value: Any) -> str:
 
 
 def string_at(value: Any, key: str) -> str:
-    """The string under `key` of an object, or ""."""
+    """The string under `key` of an object; "" if there is no string."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, str) else ""
 
 
 def object_at(value: Any, key: str) -> dict[str, Any]:
-    """The object under `key` of an object, or an empty dict."""
+    """The inner object under `key` of an object; an empty dict if there is no inner object."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
 
 def list_at(value: Any, key: str) -> list[Any]:
-    """The list under `key` of an object, or an empty list."""
+    """The list under `key` of an object; an empty list if there is no list."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 

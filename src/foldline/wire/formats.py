@@ -1,9 +1,9 @@
 """The wire formats: what each one registers, and the types that reading and rendering share.
 
-A format describes itself with one `Format` named `FORMAT`: data and functions, no class to inherit from. A request
-format (`anthropic`, `openai`, ...) is a folder. A session log is a module in `session_logs/`. A session log records
-requests, so its message elements have the format of these requests (its `element_format`). To add a format, write its
-folder and add one line to the registry below.
+Each format defines one `Format` value with the name `FORMAT`, which holds data and functions. There is no class to
+inherit from. A request format (`anthropic`, `openai`, ...) is a folder. A session log is a module in `session_logs/`. A
+session log records requests, so its message elements have the format of these requests (its `element_format`). To add a
+format, write its folder and add one line to the registry below.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Lost(NamedTuple):
     """A piece of content that the target format of a rendering cannot hold."""
 
     message: int
-    """The index of the message that held this content, in the rendered list."""
+    """The index, in the rendered list, of the message that held this content."""
     what: str
     """What was lost, by kind: "thinking", "media image", "opaque web_search_call"."""
     why: str
@@ -56,8 +56,9 @@ class Lost(NamedTuple):
 class LossCollector:
     """Collects the content that is lost while messages are rendered one after another.
 
-    `names` and `kinds` hold the name and the kind of each call rendered so far, by its id. Some formats repeat the
-    function's name in the result. Other formats have a separate kind of result for each kind of call.
+    `names` and `kinds` map the id of each call rendered so far to its name and its kind. They are needed to render the
+    result of the call: some formats repeat the function's name in the result, and other formats have a separate type of
+    result for each kind of call.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ class LossCollector:
 
 
 class JsonLine(NamedTuple):
-    """One line of a session file: its number from 1, its JSON value, its exact text."""
+    """One line of a session file: its number (counted from 1), its JSON value, its exact text."""
 
     number: int
     value: Any
@@ -82,7 +83,7 @@ class JsonLine(NamedTuple):
 
 
 class ReadNote(NamedTuple):
-    """A reader's note about a line that is not a message, or for which the reader had to make an assumption."""
+    """A note about a line: the line is not a message, or the reader had to make an assumption about the line."""
 
     line: int
     text: str
@@ -94,14 +95,14 @@ BROKEN_LINE = "broken line left out: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRequest:
-    """A request that an agent sent, as its log recorded it: the values of the request body."""
+    """A request that an agent sent, as recorded in the agent's log: the values of the request body."""
 
     messages: tuple[dict[str, Any], ...]
     system: Any = None
     tools: tuple[Any, ...] = ()
     model: str = ""
     is_proven: bool = False
-    """Whether all its values have the hashes that the log names."""
+    """Whether each value of the request has the hash that the log names for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +131,10 @@ class Transcript:
 
 
 class Sign(NamedTuple):
-    """A function that returns True only for values of one format, and its description."""
+    """A test that recognises values of one format, and the feature that it looks for."""
 
     description: str
-    """The feature by which the format is recognised, for error messages."""
+    """The feature in words, for error messages, for example `contents with parts`."""
     test: Callable[[Mapping[str, Any]], bool]
 
 
@@ -171,7 +172,7 @@ class ReplyFormat:
     None if a reply has the form of a list element.
     """
     blocked_key: str = ""
-    """The field of a reply that the provider blocked. Such a reply has no content."""
+    """The field that a reply has if the provider blocked it. A blocked reply has no content."""
     chunked: bool = False
     """True if a list of replies is one reply that was streamed in chunks."""
 
@@ -181,7 +182,7 @@ class StoredElements(NamedTuple):
 
     items: list[Any]
     complete: bool = True
-    """False if the elements must be rendered from the message's parts instead."""
+    """Whether `items` can be sent as they are. If False, the elements are rendered from the message's parts."""
     lost: tuple[str, ...] = ()
 
 
@@ -209,8 +210,8 @@ class Format:
     `parse(value, raw)` returns the message for one element. If a field is wrong, `parse` raises a `WireError` that
     names the field. An unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one
     message, in the format `element_format`. If the message is unchanged and was read from this format, the original
-    value is returned. Otherwise the elements are built from the parts; an edited part starts from its original value.
-    The list is empty if no part of the message has a form in this format.
+    value is returned. Otherwise the elements are built from the parts; an edited part is built from its original value.
+    The list is empty if no part of the message can be written in this format.
     """
 
     name: str
@@ -222,20 +223,17 @@ class Format:
     parse: Callable[[Any, str | None], Message]
     render: Callable[[Message, LossCollector], list[Any]]
     sign: Sign
-    """Recognises an element, or a line of a session log."""
+    """The test that recognises an element of this format or, for a session log, a line."""
     framing: Framing
-    """The tokens that the provider adds around messages, parts, calls and tools."""
+    """The tokens that the provider adds to messages, parts, calls and tools."""
     grammar: Grammar | None = None
     """What the provider accepts; None for a session log."""
     model_grammar: Callable[[Model], Grammar] | None = None
     """Returns what the provider accepts for one model, if that differs between models."""
     plain_fields: tuple[str, ...] = ()
-    """Fields of the format.
-
-    An element whose format is not clear can be read in this format if it has one of these fields.
-    """
+    """An element whose format is not clear can be read in this format if it has one of these fields."""
     body_sign: Sign | None = None
-    """Recognises a request body by fields other than the messages; used if the format of the messages is not clear."""
+    """The test that recognises a request body by its other fields, used if the format of the messages is not clear."""
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False
@@ -290,17 +288,17 @@ def plain_message(value: Any, name: str) -> Message | None:
 
 
 def request_format(name: str) -> Format:
-    """The request format with this name. Raises `ConfigError` for the name of a session log."""
-    found = format_of(name)
+    """The request format with this name. Raises `ConfigError` for any other name."""
     if name not in _REQUEST_MODULES:
-        raise ConfigError(f"{name!r} is not a request format", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
-    return found
+        what = f"{name!r} is not a request format" if name in FORMATS else f"unknown wire format {name!r}"
+        raise ConfigError(what, hint=f"use one of {', '.join(REQUEST_FORMATS)}")
+    return format_of(name)
 
 
 def grammar_of(name: str, model: Model | None = None) -> Grammar:
-    """The grammar of a request format, for a model if one is given.
+    """The grammar of a request format. If a model is given, the grammar is the one for this model.
 
-    For a session log, it is the grammar of the request format that the log records.
+    For a session log, the grammar of the request format that the log records is returned.
     """
     format = request_format(element_format(name))
     found = format.model_grammar(model) if format.model_grammar and model else format.grammar
@@ -310,7 +308,7 @@ def grammar_of(name: str, model: Model | None = None) -> Grammar:
 
 
 def framing_of(name: str, media: MediaRule | None = None) -> Framing:
-    """The framing of a format.
+    """The framing of a format: the tokens that the provider adds to messages, parts, calls and tools.
 
     If `media` is given, it replaces the format's media rule. An unknown format gets OpenAI's framing.
     """
@@ -319,7 +317,7 @@ def framing_of(name: str, media: MediaRule | None = None) -> Framing:
 
 
 def element_format(name: str) -> str:
-    """The name of the format in which a format's message elements are written.
+    """The name of the request format in which a format writes its messages.
 
     >>> element_format("claude-code"), element_format("openai")
     ('anthropic', 'openai')

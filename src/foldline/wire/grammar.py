@@ -4,9 +4,9 @@ Each format's grammar is in its folder (`anthropic/grammar.py`, ...). If a reque
 with status 400. It then also refuses every later request, because the history is sent again. The field `says` holds the
 texts of these answers.
 
-A grammar leaves out rules that cannot be checked on a request alone: whether a signature is genuine, which reasoning
-item a built-in call belongs to, the size of an image in pixels, and rules that depend on parameters of the request
-(thinking switched on or off).
+A grammar leaves out rules that cannot be checked on the messages alone. Some of these rules need knowledge that only
+the provider has: whether a signature is genuine, and which reasoning item a built-in call belongs to. Other rules
+depend on parameters of the request, for example on whether thinking is switched on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """The counts and sizes above which a provider refuses a request; None if no limit is known."""
+    """The counts and sizes above which a provider refuses a request. None means that no limit is known."""
 
     media: int | None = None
     media_bytes: int | None = None
@@ -84,6 +84,11 @@ class Grammar:
     results_first: bool = False
     results_together: bool = False
     """Whether all results of a reply must be in the one message that directly follows the message with the calls."""
+    result_types: Mapping[str, str] = field(default_factory=dict)
+    """For each type of element that holds a result, the kind of call that it may answer.
+
+    Empty if one form answers calls of every kind.
+    """
     results_are_user: bool = False
     """Whether a message that holds only results counts as a user message."""
     blank: Literal["whitespace", "empty", "allowed"] = "allowed"

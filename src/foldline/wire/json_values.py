@@ -1,8 +1,9 @@
 """Finds and replaces values that a request cannot hold: NaN, Infinity and lone surrogates (UTF-8 cannot encode them).
 
 A lone surrogate appears when a tool cuts a text inside an emoji. NaN appears when a model writes `NaN` into the
-arguments of a call. If a request holds one such value, the provider refuses the whole request. The record keeps these
-values. In a request, a surrogate is replaced by U+FFFD, and NaN or Infinity is replaced by its name as a text.
+arguments of a call. If a request holds one such value, the provider refuses the whole request. The record of a session
+keeps these values. In a request, a surrogate is replaced by U+FFFD, and NaN or Infinity is replaced by its name as a
+text.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def fault_of(value: Any) -> str:
-    r"""Why JSON in UTF-8 cannot hold a value: "unicode", "number" or "shape"; "" if it can.
+    r"""Why JSON in UTF-8 cannot hold a value: "unicode", "number" or "shape"; "" if JSON can hold it.
 
     >>> fault_of({"a": "\ud800"}), fault_of([float("nan")]), fault_of({"a": 1})
     ('unicode', 'number', '')

@@ -1,7 +1,7 @@
 """The fields that a provider accepts in one type of object, and functions that remove all other fields.
 
-Providers refuse a request because of one unknown field ("Extra inputs are not permitted"), and because of null in many
-fields that may be missing. Each format has tables of its objects in its file `fields.py`.
+Providers refuse a request because of one unknown field ("Extra inputs are not permitted"). Providers also refuse null
+in many optional fields. Each format has tables of its objects in its file `fields.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class ObjectFields(NamedTuple):
 
 
 def object_fields(required: str = "", optional: str = "", nullable: str = "") -> ObjectFields:
-    """The table of an object: names of required fields, of fields that may be missing, and of fields that may be null.
+    """The fields of one type of object. Each argument is a text with field names, separated by spaces.
 
-    A field that may be null may also be missing, unless it is also required. Names are separated by spaces.
+    `optional` fields may be missing. `nullable` fields may be null, and may be missing unless they are also required.
 
     >>> sorted(object_fields("type text", "index", "citations").known)
     ['citations', 'index', 'text', 'type']
@@ -33,7 +33,7 @@ def object_fields(required: str = "", optional: str = "", nullable: str = "") ->
 
 
 def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:
-    """The object without unknown fields and without optional fields that are null where null is not allowed.
+    """The object without unknown fields, and without optional fields that are null but must not be null.
 
     If nothing is removed, the same object is returned.
     """

@@ -1,4 +1,4 @@
-"""Converts parts for formats that have no field for them. All formats use these functions.
+"""Functions that convert parts to and from the fields of a format. All formats share these functions.
 
 Media that cannot be converted are replaced by a readable placeholder and reported as lost.
 """
@@ -6,7 +6,9 @@ Media that cannot be converted are replaced by a readable placeholder and report
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping
+from mimetypes import guess_extension
 from typing import Any
 
 from foldline import json_text
@@ -15,11 +17,15 @@ from foldline.placeholders import TOOL_ERROR, unsupported_media
 from foldline.wire.formats import LossCollector
 from foldline.wire.json_values import finite_json, is_json_object, sendable_value
 
+_GOOGLE_FILES = re.compile(
+    r"https?://(?:generativelanguage\.googleapis\.com|(?:www\.|m\.)?youtube\.com|youtu\.be)/", re.IGNORECASE
+).match
+"""Addresses that only Gemini can read: uploaded files, and videos that are addressed by their page."""
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
 
 def sdk_json(value: Any) -> Any:
-    """The JSON value of an SDK's object; any other value unchanged."""
+    """The JSON value of an SDK's object; any other value is returned unchanged."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", by_alias=True, exclude_unset=True) if callable(dump) else value
 
@@ -47,14 +53,52 @@ def media_from(kind: str, url: str, wire: Wire) -> Media:
 
 
 def document(data: str, wire: Wire) -> Media:
-    """The media part for a document's data. OpenAI sends a data URL; some clients send only base64."""
+    """The media part for a document. `data` is a data URL, as OpenAI requires, or the bare base64 of some clients."""
     mime, text = split_data_url(data) or ("", data)
     return Media(kind="document", mime=mime, data=text, wire=wire)
 
 
 def document_name(media: Media) -> str:
-    """A file name for a document, because OpenAI requires a name with the data."""
-    return f"document.{media.mime.rpartition('/')[2] or 'pdf'}"
+    """The file name of a document; an invented name if it has none, because OpenAI requires a name with the data.
+
+    >>> document_name(Media(kind="document", mime="text/plain"))
+    'document.txt'
+    """
+    value = _file_fields(media)
+    name = value.get("filename") or value.get("title")
+    return name if isinstance(name, str) and name else f"document{guess_extension(media.mime) or '.pdf'}"
+
+
+def decoded_text(mime: str, data: str) -> str:
+    """The text of a plain-text document; "" for other documents."""
+    if not data or not mime.startswith("text/"):
+        return ""
+    try:
+        return b64decode(data, validate=True).decode()
+    except (ValueError, UnicodeDecodeError):
+        return ""
+
+
+def openai_file_id(media: Media) -> str:
+    """The id of a file that was uploaded to OpenAI; "" for other media."""
+    is_openai = media.wire is not None and media.wire.format in ("openai", "openai-responses", "codex")
+    return str(_file_fields(media).get("file_id") or "") if is_openai and media.kind == "document" else ""
+
+
+def _file_fields(media: Media) -> dict[str, Any]:
+    """The fields of the wire value that describe a file. In Chat Completions, they are under the key `file`."""
+    value = media.wire.value if media.wire is not None and isinstance(media.wire.value, dict) else {}
+    inner = value.get("file")
+    return inner if isinstance(inner, dict) else value
+
+
+def is_public_address(url: str) -> bool:
+    """True for an address that every provider can open. Files in Google's storage need the key of their owner.
+
+    >>> is_public_address("https://example.com/a.pdf"), is_public_address("gs://bucket/a.pdf")
+    (True, False)
+    """
+    return url.startswith(("https://", "http://")) and not _GOOGLE_FILES(url)
 
 
 def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
@@ -63,10 +107,10 @@ def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
 
 
 def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector) -> str:
-    """The role of a message in a request. If the role in the message's old element (`base`) still fits the message, it
-    is kept.
+    """The role of a message in a request.
 
-    Otherwise messages with a kind, tool messages and messages with an unknown role get the role "user".
+    If the role in the message's old element (`base`) still fits the message, that role is kept. Otherwise
+    messages with a kind, tool messages and messages with an unknown role get the role "user".
     """
     role = base.get("role")
     if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):
@@ -79,6 +123,11 @@ def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector)
     return "user"
 
 
+def words_of(value: Any) -> str:
+    """The value of a result as text: a string unchanged, any other value as JSON."""
+    return value if isinstance(value, str) else json_text.dumps(value)
+
+
 def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
     """The placeholder for media that the format cannot hold. The lost media are reported."""
     loss.add(f"media {media.kind}", why)
@@ -86,9 +135,9 @@ def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
 
 
 def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
-    """A failed result with an added text that says that the call failed.
+    """The result; a failed result gets an additional text, which says that the call failed.
 
-    Formats without an error field use this function.
+    This function is for formats without an error field.
     """
     if not result.is_error:
         return result
@@ -104,7 +153,8 @@ def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
 def arguments_value(call: ToolCall) -> dict[str, Any]:
     """The arguments of a call as an object.
 
-    A blank text becomes `{}`, and a text that is not a JSON object becomes `{"input": text}`.
+    A blank text becomes `{}`, and a text that is not a JSON object becomes `{"input": text}`. In an object, a number
+    that is not finite becomes a text.
 
     >>> arguments_value(ToolCall(id="1", name="f", arguments='{"a": NaN}'))
     {'a': 'NaN'}
@@ -119,7 +169,7 @@ def arguments_value(call: ToolCall) -> dict[str, Any]:
 
 
 def arguments_object(call: ToolCall) -> str:
-    """The arguments of a call as the text of a JSON object; the same text if it already is one."""
+    """The arguments of a call as the text of a JSON object. A text that already is a JSON object is not changed."""
     if is_json_object(call.arguments):
         return call.arguments
     return json_text.dumps(arguments_value(call))

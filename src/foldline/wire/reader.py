@@ -1,24 +1,27 @@
 """Reads a `Transcript` from JSON, JSONL, lists, request bodies, replies and session files.
 
-The format is detected; if it is not clear, an error asks for `format=`. Bad input raises only `InputError`.
+The format is detected; if it is not clear, an error asks for `format=`. Bad input always raises an `InputError`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from foldline import text_lines
-from foldline.errors import FormatUnknown, WireError
-from foldline.json_text import Slice, decode, loads, scan, scan_list
+from foldline.errors import FormatUnknown, WireError, check_type
+from foldline.json_text import Slice, decode, dumps, loads, scan, scan_list
 from foldline.message import Message
 from foldline.text_lines import TextLine
 from foldline.wire.detect import PLAIN, Detected, detect
 from foldline.wire.formats import (
     BROKEN_LINE,
+    FORMATS,
     REQUEST_FORMATS,
     Format,
     JsonLine,
@@ -28,6 +31,7 @@ from foldline.wire.formats import (
     format_of,
     plain_message,
 )
+from foldline.wire.named_format import check_named_format, not_in_format
 from foldline.wire.request import Request, parse_elements, unknown_format
 from foldline.wire.sdk_objects import is_sdk_object, sdk_json
 from foldline.wire.streaming.stream_events import EventAssembler, is_event_list
@@ -38,11 +42,28 @@ _DEEPEST_OBJECT = 4
 """The depth down to which SDK objects are converted: list, message, content, block."""
 
 
+_PATH = re.compile(r"[^\s{}]*[./\\][^\s{}]+")
+"""Matches a word that looks like the path of a file."""
+
+
+NO_TRANSCRIPT = (
+    "a transcript is JSON or JSONL: a request or its messages (Anthropic, OpenAI, Gemini), or a session file of Claude "
+    "Code, Codex, pi, Gemini CLI or OpenHands"
+)
+"""The hint for a file that does not begin like JSON."""
+
+
 class _Known(NamedTuple):
     """The format that the caller named, and the default for a value whose format is not clear."""
 
     format: str | None = None
     default: str | None = None
+    strict: bool = False
+    """Whether a line that cannot be read is an error. If False, the line is left out, and a note names it."""
+
+    def detect(self, value: Any) -> Detected | None:
+        """The format and shape of a value; None if they are not clear."""
+        return detect(value, self.format, self.default)
 
 
 def sign_of(value: Any) -> str | None:
@@ -69,11 +90,12 @@ def parse(source: Any, format: str | None = None, *, default: str | None = None,
     a role and a text. Without a default, such a message is read as OpenAI chat. A text is always content, never a path:
     use `read` for files.
     """
+    _check_name(format)
     form = format or default or PLAIN
     plain = plain_message(source, form)
     if plain is not None:
         return Transcript(format=form, messages=(plain,))
-    found = _only_conversation(_conversations(source, _Known(format, default)), file)
+    found = _only_conversation(_conversations(source, _Known(format, default, strict=True)), file)
     for note in found.broken_lines:
         raise WireError(note.text, file=file, line=note.line)
     return found
@@ -81,12 +103,27 @@ def parse(source: Any, format: str | None = None, *, default: str | None = None,
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
     """The conversation in a file, which may be compressed with gzip. A broken line is left out, and a note names it."""
+    _check_name(format)
+    _check_path(path)
     return _only_conversation(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path))
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
-    """All conversations in a file, at any depth of a document. A broken line is left out, and a note names it."""
+    """All conversations in a file, even inside nested data. A broken line is left out, and a note names it."""
+    _check_path(path)
     return list(_with_file_in_errors(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
+
+
+def _check_path(path: object) -> None:
+    """Raise `InputError` for a value that is not a path."""
+    hint = "pass the path of a file; for values in memory, use parse(…)"
+    check_type(path, (str, bytes, os.PathLike), "the path of a transcript", hint=hint)
+
+
+def _check_name(format: str | None) -> None:
+    """Raise `ConfigError` for an unknown format."""
+    if format is not None and format not in FORMATS:
+        format_of(format)
 
 
 def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
@@ -100,7 +137,7 @@ def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
 
 
 def _with_file_in_errors(found: Iterator[Transcript], file: str) -> Iterator[Transcript]:
-    """Yield the same conversations. Errors name the file, and nesting that is too deep raises a `WireError`."""
+    """Yield the given conversations. Errors name the file, and nesting that is too deep raises a `WireError`."""
     try:
         yield from found
     except WireError as error:
@@ -152,7 +189,7 @@ def _from_events(events: list[Any], known: _Known) -> Transcript:
 
 
 def _json(value: Any, deepest: int = _DEEPEST_OBJECT) -> Any:
-    """The value with SDK objects converted to JSON; the same object if it holds none."""
+    """The value with SDK objects converted to JSON; the same object if it holds no SDK objects."""
     if is_sdk_object(value):
         return sdk_json(value)
     if deepest and isinstance(value, Mapping):
@@ -186,13 +223,22 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
     text = "".join(line.text + "\n" * line.ended for line in lines)
     try:
         value = loads(text)
-    except WireError:
+    except WireError as error:
         if not _is_mostly_objects(lines):
-            raise
+            raise _not_json(text, error) from None
         notes = []
         yield from _from_jsonl(_json_lines(lines, notes), known, notes)
     else:
         yield from _from_value(value, known, text)
+
+
+def _not_json(text: str, error: WireError) -> WireError:
+    """The error for a text that is not JSON, with a hint if the text does not even begin like JSON."""
+    start = text.strip()[:300]
+    if start.startswith(("{", "[")):
+        return error
+    hint = "use read(path) for a file" if _PATH.fullmatch(start) else NO_TRANSCRIPT
+    return WireError(error.reason, line=error.line, field=error.field, hint=hint)
 
 
 def _is_mostly_objects(lines: Iterable[TextLine]) -> bool:
@@ -212,7 +258,7 @@ def _is_object(text: str) -> bool:
 
 
 def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
-    """The next lines, up to and including the first that is not blank."""
+    """The next lines, up to and including the first line that is not blank."""
     taken: list[TextLine] = []
     for line in source:
         taken.append(line)
@@ -245,9 +291,12 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
     """The conversations of a JSONL file: a session file, one message per line, or one conversation per line."""
     head = list(islice(source, _PEEK))
     source = chain(head, source)
-    found = detect([line.value for line in head], *known)
+    values = [line.value for line in head]
+    found = known.detect(values) or _format_of_most(head, known)
     if found is not None and found.shape != "reply":
-        transcript = _from_one_file(source, format_of(found.format))
+        if known.format:
+            check_named_format(values, found, partial(_transcript, values, text=None))
+        transcript = _from_one_file(source, format_of(found.format), known, notes)
         if not transcript.messages:
             _raise_for_broken_line([*transcript.notes, *notes])
         yield replace(transcript, notes=(*transcript.notes, *notes))
@@ -263,7 +312,7 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
             raise error.at(line=line.number) from None
     if last is None:
         _raise_for_broken_line(notes)
-        raise unknown_format([line.value for line in head], "file")
+        raise unknown_format(values, "file")
     yield replace(last, notes=(*last.notes, *notes))
 
 
@@ -277,26 +326,52 @@ def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
             raise WireError(note.text.removeprefix(BROKEN_LINE), line=note.line)
 
 
-def _from_one_file(source: Iterator[JsonLine], target: Format) -> Transcript:
+def _format_of_most(lines: Sequence[JsonLine], known: _Known) -> Detected | None:
+    """The format of the lines that are messages, if more than half of the lines are; else None."""
+    values = [line.value for line in lines if isinstance(line.value, dict) and known.detect([line.value])]
+    return known.detect(values) if 2 * len(values) > len(lines) else None
+
+
+def _from_one_file(source: Iterator[JsonLine], target: Format, known: _Known, notes: list[ReadNote]) -> Transcript:
+    """The conversation of a session file, or of a file with one message per line."""
+    lines = _objects(source, notes)
     if target.read is not None:
-        return target.read(source)
+        return target.read(lines)
     messages: list[Message] = []
-    for line in source:
+    first_error: WireError | None = None
+    for line in lines:
         try:
             messages.append(target.parse(line.value, line.raw))
         except WireError as error:
-            raise error.at(line=line.number) from None
+            if known.strict:
+                raise error.at(line=line.number) from None
+            first_error = first_error or error.at(line=line.number)
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}{error}"))
+    if first_error is not None and not messages:
+        raise first_error
     return Transcript(format=target.name, messages=tuple(messages), model=_model(messages))
 
 
+def _objects(source: Iterable[JsonLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
+    """The lines that are JSON objects with at least one field. A note names every other line."""
+    for line in source:
+        if isinstance(line.value, dict) and line.value:
+            yield line
+        else:
+            what = "an empty object" if line.value == {} else "not a JSON object"
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}{what} ({dumps(line.value)[:40]})"))
+
+
 def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[Transcript]:
-    """The value as a conversation if it is one, else the conversations inside it."""
-    for name in filter(None, known):
+    """The conversations in a value: the value itself if it is a conversation, else the conversations inside it."""
+    for name in filter(None, (known.format, known.default)):
         format_of(name)
-    found = detect(value, *known)
+    found = known.detect(value)
     if found is not None:
-        yield _transcript(value, found, text)
+        yield _named_transcript(value, found, text, known)
         return
+    if known.format and (other := detect(value)) is not None and other.clear and other.shape == "body":
+        raise not_in_format(value, known.format, other)
     inside = _inside(value, known)
     first = next(inside, None)
     if first is None:
@@ -306,12 +381,12 @@ def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[
 
 
 def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
-    """The conversations in a document, each once: lists of messages, request bodies, a reply under `response`."""
+    """The conversations inside a document: lists of messages, request bodies, replies under the key `response`."""
     if not isinstance(value, (list, Mapping)):
         return
     found = detect(value)
     if found is not None and found.shape != "reply" and (isinstance(value, list) or found.key):
-        yield _transcript(value, detect(value, *known) or found, None)
+        yield _named_transcript(value, known.detect(value) or found, None, known)
         return
     for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
         held = detect(inner) if key == "response" else None
@@ -319,6 +394,13 @@ def _inside(value: Any, known: _Known) -> Iterator[Transcript]:
             yield _transcript(inner, held, None)
         else:
             yield from _inside(inner, known)
+
+
+def _named_transcript(value: Any, found: Detected, text: str | None, known: _Known) -> Transcript:
+    """The conversation in a value. Raises `WireError` if the caller named another format than the value has."""
+    if known.format == found.format:
+        check_named_format(value, found, partial(_transcript, value, text=None))
+    return _transcript(value, found, text)
 
 
 def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
@@ -341,7 +423,7 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
     """The elements of a list, each with its position in the text.
 
-    With `key`, the list is in this field. A value that is not a list is returned as the only element.
+    With `key`, the list is the value of this field. A value that is not a list is returned as the only element.
     """
     if text is None:
         return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]
@@ -353,7 +435,7 @@ def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
 
 
 def _with_reply(transcript: Transcript, value: Mapping[str, Any]) -> Transcript:
-    """The transcript with the reply as its last message. A request log stores this reply next to the request."""
+    """The transcript, with the reply as its last message if the value holds a reply under the key `response`."""
     response = value.get("response")
     found = detect(response) if isinstance(response, Mapping) else None
     if found is None or found.shape != "reply":

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from foldline.errors import check_type
 from foldline.message import Message, Opaque, Part, ToolCall, ToolResult
 from foldline.wire.formats import Format, LossCollector, Lost, element_format, request_format
 
@@ -31,7 +32,10 @@ def render(messages: Iterable[Message], format: str) -> Rendered:
     """The messages in a request format. Unchanged messages of that format are rendered as their original values."""
     target = request_format(format)
     loss = LossCollector()
+    check_type(messages, Iterable, "messages", hint="pass a list of Message values")
     sequence = tuple(messages)
+    for message in sequence:
+        check_type(message, Message, "an element", hint="render takes Message values: render(parse(dicts).messages, …)")
     system = leading_system(sequence, target)
     body: dict[str, Any] = {}
     prompt = target.render_system(system, loss) if system and target.render_system else None
@@ -44,9 +48,9 @@ def render(messages: Iterable[Message], format: str) -> Rendered:
 def elements(
     messages: Sequence[Message], target: Format, loss: LossCollector, *, start: int = 0
 ) -> list[tuple[Any, str | None]]:
-    """The list elements for the messages from `start` on.
+    """The list elements for the messages, starting at index `start`.
 
-    The element of an unchanged message comes with its original text, any other element with None.
+    Each element is paired with its original text if its message is unchanged, and with None otherwise.
     """
     messages = with_ids(messages, target)
     rendered: list[tuple[Any, str | None]] = []
@@ -72,8 +76,19 @@ def elements(
     return rendered
 
 
+def with_joined_turns(rendered: list[tuple[Any, str | None]], target: Format) -> list[tuple[Any, str | None]]:
+    """The elements for a request that will be sent: if the provider demands it, those of one turn are merged.
+
+    A merged element has no original text.
+    """
+    if target.join_turns is None:
+        return rendered
+    texts = {id(element): raw for element, raw in rendered}
+    return [(element, texts.get(id(element))) for element in target.join_turns([element for element, _ in rendered])]
+
+
 def with_ids(messages: Sequence[Message], target: Format) -> Sequence[Message]:
-    """The messages with ids for calls and results that have none, if the target format needs ids.
+    """The messages. If the target format needs ids, calls and results without an id get one.
 
     An id is derived from the call and the number of equal calls before it, so a history always gets the same ids.
     """
@@ -120,9 +135,10 @@ def is_exact(message: Message, elements_of: str) -> bool:
 
 
 def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message, ...]:
-    """The leading system messages that belong in the request's system field.
+    """The system messages at the start of `messages` that are written into the request's system field.
 
-    A system message that was a list element in the same format (newer Anthropic models allow it) stays an element.
+    Newer Anthropic models also allow system messages in the message list. A system message that was read from such a
+    list stays in the list if the target has the same format, and the leading messages end before it.
     """
     count = 0
     while target.render_system and count < len(messages) and messages[count].role == "system":

@@ -1,4 +1,4 @@
-"""A request body that can be rendered with other messages. As few bytes as possible are changed.
+"""A request body that can be rendered with different messages. As few bytes as possible are changed.
 
 Prompt caches and signatures depend on the bytes of kept messages. So kept messages are copied from the original text,
 and only new or edited messages are written. The text around the message list (unknown fields, duplicate keys, spacing,
@@ -18,14 +18,14 @@ from foldline.message import Message, user
 from foldline.wire.detect import candidates, detect, list_keys
 from foldline.wire.field_access import key_in, string_at
 from foldline.wire.formats import FORMATS, Format, LossCollector, Transcript, request_format
-from foldline.wire.rendering import elements, leading_system
+from foldline.wire.rendering import elements, leading_system, with_joined_turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A provider request: its messages (a top-level system text is the first message), tools and model.
 
-    `body` has every field.
+    `body` holds all fields of the request.
     """
 
     format: str
@@ -67,10 +67,13 @@ class Request:
         """The conversation in this request."""
         return Transcript(format=self.format, messages=self.messages, tools=self.tools, model=self.model)
 
-    def render(self, messages: Iterable[Message], loss: LossCollector | None = None) -> bytes | dict[str, Any]:
+    def render(
+        self, messages: Iterable[Message], loss: LossCollector | None = None, *, join_turns: bool = False
+    ) -> bytes | dict[str, Any]:
         """The body with these messages: bytes if it was read from text, otherwise a dict with the same key order.
 
-        `loss` collects the content that is lost in newly written messages.
+        `loss` collects the content that is lost in newly written messages. With `join_turns`, messages of one role that
+        follow each other become one element, if the provider demands that roles alternate.
         """
         sequence = tuple(messages)
         if len(sequence) == len(self.messages) and all(map(_is_unchanged, sequence, self.messages)):
@@ -79,6 +82,7 @@ class Request:
         loss = loss or LossCollector()
         system = leading_system(sequence, target)
         rendered = elements(sequence, target, loss, start=len(system))
+        rendered = with_joined_turns(rendered, target) if join_turns else rendered
         list_key, system_key = key_in(self.body, target.list_key), key_in(self.body, target.system_key)
         changes: dict[str, Any] = {}
         if system != leading_system(self.messages, target) and target.render_system:
@@ -128,7 +132,7 @@ def _messages(body: Mapping[str, Any], places: Scan | None, target: Format) -> l
     if isinstance(held, str) and target.text_list:
         return [user(held)]
     if not isinstance(held, (list, tuple)):
-        what = "must be a list" if key in body else "is missing"
+        what = "must be a list" if key in body else "are missing"
         raise WireError(f"the messages of a request {what}", field=key, hint=f"a {target.name} request has {key!r}")
     slices = places.elements.get(key) if places else None
     return parse_elements(target, slices or [Slice(value, -1, -1) for value in held], places and places.text, key)
@@ -184,8 +188,9 @@ def _list_edit(places: Scan, key: str, rendered: list[tuple[Any, str | None]]) -
 
 
 def _old_indexes(old: list[str], new: list[str]) -> list[int | None]:
-    """For each element of the new list, its index in the old list; None for an element between the common start and the
-    common end of both lists.
+    """The indexes that the elements of the new list have in the old list.
+
+    The index is None for an element between the common start and the common end of both lists.
 
     >>> _old_indexes(["a", "b", "c", "d"], ["a", "x", "d"])
     [0, None, 3]

@@ -8,7 +8,7 @@ from typing import Any
 _PARSED = ("parsed", "parsed_arguments")
 """Fields that OpenAI's SDK adds to replies. The provider refuses a request that holds these fields."""
 _OF_REPLIES = ("content", "choices", "message", "tool_calls", "function", "output", "response", "item", "part")
-"""The fields of replies and events that can hold fields which the SDK added."""
+"""The fields of replies and events in which `_without_parsed` searches for fields that the SDK added."""
 
 
 def is_sdk_object(value: Any) -> bool:

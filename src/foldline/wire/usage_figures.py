@@ -16,13 +16,18 @@ _LARGEST = 2**53
 """The largest number that is accepted as a token count; JSON readers may round larger ones."""
 
 
-def usage_with_cache_inside(*, prompt: int, read: int, written: int, output: int, reasoning: int) -> Usage | None:
+def usage_with_cache_inside(  # noqa: PLR0913 (all are named at the call)
+    *, prompt: int, read: int, written: int, output: int, reasoning: int, total: int = 0
+) -> Usage | None:
     """Usage of a server that includes the cached tokens in the prompt figure.
 
     If the figure for cached tokens is higher than the prompt figure, the prompt figure cannot include the cached
-    tokens. So nothing is subtracted in this case.
+    tokens. If `total` is 0 or has room for both, the cached tokens are added to the prompt. Otherwise the figure for
+    cached tokens is ignored. Cached tokens without any prompt are ignored, too.
     """
     fresh = prompt - read - written
+    if fresh < 0 and (not prompt or 0 < total < prompt + read + written + output):
+        fresh, read, written = prompt, 0, 0
     return reported_usage(Usage(prompt if fresh < 0 else fresh, read, written, output, reasoning))
 
 

@@ -1,8 +1,8 @@
-"""Writes a file again with other messages, in its original format.
+"""Rewrites a file with different messages, in its original format.
 
 A request body keeps its other fields and the bytes of every kept message. Two kinds of files cannot be written: a
 document that contains conversations among other data, and a recording without message records. The error names the
-formats to write instead.
+formats that can be written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.json_text import dumps, encode, loads
 from foldline.message import Message
 from foldline.wire.detect import Detected, detect
 from foldline.wire.formats import REQUEST_FORMATS, JsonLine, LossCollector, Lost, format_of
-from foldline.wire.rendering import elements, leading_system
+from foldline.wire.rendering import elements, leading_system, with_joined_turns
 from foldline.wire.request import Request
 from foldline.wire.session_logs.rewrite import rewritten_lines
 
@@ -28,8 +28,14 @@ class RewrittenFile(NamedTuple):
     lost: tuple[Lost, ...] = ()
 
 
-def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -> RewrittenFile:
-    """The content of a file in which these messages replace the original messages."""
+def rewrite(
+    text: str, messages: Sequence[Message], format: str | None = None, *, join_turns: bool = False
+) -> RewrittenFile:
+    """The content of a file in which these messages replace the original messages.
+
+    With `join_turns`, messages of a request that have one role and follow each other become one element, if the
+    provider demands that roles alternate.
+    """
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)
     found = detect(value, format)
@@ -44,17 +50,17 @@ def rewrite(text: str, messages: Sequence[Message], format: str | None = None) -
         made = rewritten_lines(found.format, _records(value, found, source), messages, loss)
         data = _joined(value, found, is_lines or (isinstance(value, dict) and not found.key), made)
     elif found.shape == "body":
-        data = Request.parse(text, found.format).render(messages, loss)
+        data = Request.parse(text, found.format).render(messages, loss, join_turns=join_turns)
     else:
-        data = _joined(value, found, is_lines, _elements(found, messages, loss), pretty=True)
+        data = _joined(value, found, is_lines, _elements(found, messages, loss, join_turns=join_turns), pretty=True)
     return RewrittenFile(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
 
 
 def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
-    """The JSON value of the file.
+    """The JSON value of the file, and whether the file has one JSON value per line.
 
-    If the file has several lines and the first one is a JSON value, the list of the values of all lines is returned.
-    The second value tells whether that is the case.
+    A file has one value per line if it has several lines and the first line is a JSON value. For such a file, the list
+    of all values is returned.
     """
     if len(source) > 1:
         try:
@@ -83,17 +89,19 @@ def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLi
     return [JsonLine(number, one, None) for number, one in enumerate(held, start=1)]
 
 
-def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector) -> list[str]:
+def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector, *, join_turns: bool) -> list[str]:
     target = format_of(found.format)
     lead = len(leading_system(messages, target))
-    made = [dumps(element) if raw is None else raw for element, raw in elements(messages[lead:], target, loss)]
+    rendered = elements(messages[lead:], target, loss)
+    rendered = with_joined_turns(rendered, target) if join_turns else rendered
+    made = [dumps(element) if raw is None else raw for element, raw in rendered]
     if lead:
         loss.add("system", "a bare list has no place for it")
     return made
 
 
 def _joined(value: Any, found: Detected, is_lines: bool, made: list[str], *, pretty: bool = False) -> str:
-    """The new content of the file: lines, an object with the items in the field of the old list, or a bare list."""
+    """The new content of the file: lines, a bare list, or the old object with the new items in its list field."""
     if is_lines:
         return "".join(f"{line}\n" for line in made)
     if found.key:

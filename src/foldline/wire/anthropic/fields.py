@@ -10,7 +10,7 @@ _CACHED = "cache_control"
 
 
 def _block(required: str = "", optional: str = "", nullable: str = "") -> ObjectFields:
-    """The fields of a block that may have a cache breakpoint."""
+    """The fields of a block type whose blocks may have a cache breakpoint."""
     return object_fields(f"type {required}", optional, f"{_CACHED} {nullable}")
 
 
@@ -23,7 +23,7 @@ RESULT_BLOCKS: Mapping[str, ObjectFields] = {
     "tool_reference": _block("tool_name"),
     "browser_state": _block("tabs", nullable="state_changes"),
 }
-"""The blocks that may be in a result."""
+"""The fields of each type of block that may be in a result."""
 BLOCKS: Mapping[str, ObjectFields] = {
     **{kind: RESULT_BLOCKS[kind] for kind in ("text", "image", "document", "search_result")},
     **{f"{tool}_tool_result": _block("tool_use_id content") for tool in _SERVER_RESULTS},
@@ -42,7 +42,7 @@ BLOCKS: Mapping[str, ObjectFields] = {
     "mcp_tool_listing": object_fields("type mcp_server_name tools"),
     "fallback": object_fields("type from to", nullable="trigger"),
 }
-"""The blocks of a message."""
+"""The fields of each type of block in a message."""
 SOURCES: Mapping[str, ObjectFields] = {
     "base64": object_fields("type media_type data"),
     "url": object_fields("type url"),
@@ -50,7 +50,7 @@ SOURCES: Mapping[str, ObjectFields] = {
     "text": object_fields("type media_type data"),
     "content": object_fields("type content"),
 }
-"""The sources of media."""
+"""The fields of each type of media source."""
 _CITED = "type cited_text document_index"
 CITATIONS: Mapping[str, ObjectFields] = {
     "char_location": object_fields(
@@ -65,7 +65,7 @@ CITATIONS: Mapping[str, ObjectFields] = {
         "type cited_text end_block_index search_result_index source start_block_index title", nullable="title"
     ),
 }
-"""The citations of a text. In replies, some of them also have a `file_id`, which a request may not have."""
+"""The fields of each type of citation. In replies, some citations also have a `file_id`; a request may not have it."""
 MESSAGE = object_fields("role content", "output_config clear_at")
 REQUEST = object_fields(
     "model max_tokens messages",

@@ -1,4 +1,4 @@
-"""Tokens that Anthropic adds around messages, calls and tools."""
+"""Tokens that Anthropic adds to messages, calls and tools."""
 
 from foldline.measure.message_size import Framing
 

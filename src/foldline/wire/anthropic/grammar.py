@@ -72,7 +72,7 @@ def _check_compaction(elements: list[Any], request: PlainRequest) -> None:
 def _blocks(
     content: Any, index: int, request: PlainRequest, known: Mapping[str, ObjectFields]
 ) -> list[PlainBlock] | None:
-    """The blocks of a message's content, which is a text or a list; None for other values.
+    """The blocks of a message's content; None if the content is neither a text nor a list.
 
     An empty text has no blocks.
     """
@@ -211,5 +211,5 @@ _WITHOUT_SYSTEM_MESSAGES = replace(GRAMMAR, roles=("user", "assistant"), inline_
 
 
 def model_grammar(model: Model) -> Grammar:
-    """The rules for a model. Most models refuse system messages inside the list."""
+    """The rules for a model. Most models refuse system messages in the list of messages."""
     return GRAMMAR if model.system_messages else _WITHOUT_SYSTEM_MESSAGES

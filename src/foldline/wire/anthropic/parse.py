@@ -1,7 +1,7 @@
 """Parses Anthropic messages. A message is `{role, content}`, and its content is a text or a list of blocks.
 
-Signed thinking, server-side calls and unknown block types must go back exactly as they came, so every part keeps its
-block. A reply of the API is also a message.
+Signed thinking, server-side calls and unknown block types must be sent back exactly as they came, so every part keeps
+its block. A reply of the API is also read as a message.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from foldline.json_text import dumps
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.field_access import text_of
+from foldline.wire.part_mapping import words_of
 
 NAME = "anthropic"
 
@@ -55,7 +56,7 @@ def parse_content(content: Any) -> tuple[Part, ...]:
 
 
 def is_reply(value: dict[str, Any]) -> bool:
-    """True for a reply of the API: it has fields that no request may have."""
+    """True for a reply of the API, which has fields that no request may have."""
     return value.get("type") == "message" or "stop_reason" in value or "usage" in value
 
 
@@ -118,11 +119,23 @@ def _result(block: dict[str, Any], wire: Wire) -> Part | None:
         return None
     if content is None:
         parts: tuple[Part, ...] = ()
-    elif isinstance(content, str) or (isinstance(content, list) and all(isinstance(inner, dict) for inner in content)):
-        parts = parse_content(content)
     else:
-        return None
-    return ToolResult(call_id=call, parts=parts, is_error=block.get("is_error") is True, wire=wire)
+        parts = parse_content(result_content(content))
+    return ToolResult(call_id=call, parts=parts, is_error=is_true(block.get("is_error")), wire=wire)
+
+
+def result_content(content: Any) -> Any:
+    """The content of a result in the form that the API accepts: text or blocks. Other values become JSON text."""
+    if isinstance(content, list):
+        if all(isinstance(inner, dict) for inner in content):
+            return content
+        return [inner if isinstance(inner, dict) else {"type": "text", "text": words_of(inner)} for inner in content]
+    return words_of(content)
+
+
+def is_true(value: Any) -> bool:
+    """True for the JSON value true, and for the text "true" that some agents write."""
+    return value is True or value in ("true", "True")
 
 
 def _media(block: dict[str, Any], wire: Wire) -> Part | None:
@@ -146,6 +159,16 @@ def _media(block: dict[str, Any], wire: Wire) -> Part | None:
     return None
 
 
+def _search_result(block: dict[str, Any], wire: Wire) -> Part | None:
+    """A search result as a text document: its title, its source and its text."""
+    content = block.get("content")
+    if not isinstance(content, list):
+        return None
+    texts = [found for item in content if isinstance(item, dict) and isinstance(found := item.get("text"), str)]
+    named = [text_of(block.get(key)) for key in ("title", "source")]
+    return Media(kind="document", mime="text/plain", text="\n".join(filter(None, (*named, *texts))), wire=wire)
+
+
 _READERS: dict[str, Callable[[dict[str, Any], Wire], Part | None]] = {
     "text": _text,
     "tool_use": _call,
@@ -154,11 +177,12 @@ _READERS: dict[str, Callable[[dict[str, Any], Wire], Part | None]] = {
     "redacted_thinking": _redacted,
     "image": _media,
     "document": _media,
+    "search_result": _search_result,
 }
 
 
 def parse_system(value: Any) -> Message:
-    """The system message for the value under `system`: a text or a list of text blocks."""
+    """The system message for the value under `system`, which is a text or a list of text blocks."""
     if isinstance(value, list):
         value = [as_object(block, f"system[{index}]") for index, block in enumerate(value)]
     elif not isinstance(value, str):

@@ -17,12 +17,13 @@ from foldline.wire.formats import LossCollector
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _PDF = "application/pdf"
+_PDF_ADDRESSES = (("document", ""), ("document", _PDF))
 _bad_id = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 128
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The element for one message; an empty list if no part of the message has a form in this format."""
+    """The element for one message; an empty list if no part of the message can be written in this format."""
     base = carry.wire_object(message.wire, NAME)
     if base and message.wire is not None and message.wire.exact:
         return [{"role": base["role"], "content": base["content"]} if is_reply(base) else base]
@@ -37,7 +38,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
 
 
 def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
-    """The value under `system`: the original value if the message is unchanged, else its texts."""
+    """The value under `system`: the original value of a single unchanged message, else the texts of all messages."""
     only = messages[0].wire if len(messages) == 1 else None
     if only is not None and only.format == NAME and only.exact:
         return only.value
@@ -55,7 +56,7 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 def beta_of(part: Opaque) -> str:
     """The value for the header `anthropic-beta` that a block needs; "" if it needs none.
 
-    Compaction blocks with a signature and those without one belong to different betas.
+    Signed and unsigned compaction blocks belong to different betas.
     """
     value = part.wire.value if part.wire is not None and part.wire.format == NAME else None
     if part.kind != "compaction" or not isinstance(value, dict):
@@ -64,10 +65,10 @@ def beta_of(part: Opaque) -> str:
 
 
 def join(before: Any, after: Any) -> Any | None:
-    """One element that replaces two elements of the same role.
+    """One element that replaces two elements of the same role; None if they must stay separate.
 
-    All calls of a step, and all their results, belong in one message. A result after other content is not merged,
-    because results must come first in their message.
+    All calls of a step belong in one message, and all results of these calls belong in the next message. Results must
+    come first in their message. So two elements stay separate if a result would come after other content.
     """
     if before["role"] != after["role"] or before.keys() != after.keys() or before["role"] not in ("user", "assistant"):
         return None
@@ -140,12 +141,12 @@ def _media_block(media: Media, base: dict[str, Any], loss: LossCollector) -> dic
     source: dict[str, Any] | None = None
     if data and mime in (_IMAGES if media.kind == "image" else (_PDF,)):
         source = {"type": "base64", "media_type": mime, "data": data}
-    elif media.kind == "document" and media.text:
-        source = {"type": "text", "media_type": "text/plain", "data": media.text}
-    elif media.kind in ("image", "document") and media.url.startswith(("https://", "http://")):
+    elif media.kind == "document" and (text := media.text or carry.decoded_text(mime, data)):
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    elif carry.is_public_address(media.url) and (media.kind == "image" or (media.kind, mime) in _PDF_ADDRESSES):
         source = {"type": "url", "url": media.url}
     if source is not None:
-        return {**base, "source": source}
+        return {**(base if base.get("type") in ("image", "document") else {"type": media.kind}), "source": source}
     why = "Anthropic takes JPEG, PNG, GIF, WebP, PDF and plain text, by value or address"
     return {"type": "text", "text": carry.media_placeholder(media, loss, why).text}
 

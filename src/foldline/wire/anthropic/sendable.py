@@ -1,8 +1,8 @@
 """Removes the fields that the API refuses from Anthropic elements and blocks.
 
 Such fields come from an SDK's dump (optional fields that are null) or from the agent that keeps the history (its own
-fields). The API answers "Extra inputs are not permitted", to this request and to every later one. A block whose type is
-unknown here is not changed.
+fields). The API refuses every request with such a field ("Extra inputs are not permitted"). A block of an unknown type
+is not changed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.wire.anthropic.fields import BLOCKS, CITATIONS, MESSAGE, RESULT_BLOCKS, SOURCES
-from foldline.wire.anthropic.parse import is_reply
+from foldline.wire.anthropic.parse import is_reply, is_true, result_content
 from foldline.wire.object_fields import with_inner, with_inner_list, with_known_fields
 
 _CALLERS = ("direct", "code_execution_20250825", "code_execution_20260120")
@@ -33,6 +33,8 @@ def sendable_block(block: Any) -> Any:
     caller = sent.get("caller")
     if isinstance(caller, dict) and caller.get("type") not in _CALLERS:
         sent = {key: value for key, value in sent.items() if key != "caller"}
+    if kind == "tool_result":
+        sent = with_inner(with_inner(sent, "content", result_content), "is_error", is_true)
     sent = with_inner_list(with_inner(sent, "source", _sendable_source), "content", sendable_block)
     return with_inner_list(sent, "citations", _sendable_citation)
 

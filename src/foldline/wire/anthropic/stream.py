@@ -107,7 +107,10 @@ class AnthropicStream:
 
     @staticmethod
     def _survives(block: _PartialBlock, whole: dict[str, Any]) -> bool:
-        """True for a block that is kept if the stream breaks off: signed thinking, text, or another complete block."""
+        """True for a block that is kept if the stream breaks off.
+
+        Text is always kept. Thinking is kept if it is signed. Any other block is kept if it is complete.
+        """
         if block.type == "thinking":
             return bool(whole.get("signature"))
         return block.closed or block.type == "text"
@@ -148,7 +151,7 @@ def _index(value: dict[str, Any]) -> int:
 
 
 def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
-    """The blocks of an incomplete reply that a request may hold.
+    """The blocks of an incomplete reply, without blocks that the API would refuse in a request.
 
     A server-side call needs its result, a text must not be blank, and no reply may end with thinking.
     """

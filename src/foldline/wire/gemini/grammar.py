@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from foldline.models.table import Model
-from foldline.wire.field_access import snake
+from foldline.wire.field_access import key_in, snake
 from foldline.wire.grammar import Grammar, RequestLimits
-from foldline.wire.object_fields import object_fields
+from foldline.wire.object_fields import object_fields, with_inner_list, with_known_fields
 from foldline.wire.validate.plain_request import PlainBlock, PlainRequest, PlainTurn, string, text_of
 
 _ROLES = {"user": "user", "model": "assistant", "function": "user"}
@@ -29,6 +29,8 @@ _FIELDS = {name: camel for camel in (*_DATA_FIELDS, *_SIDE_FIELDS) for name in (
 """
 
 
+_CONTENT = object_fields(nullable="role parts")
+_PART = object_fields(nullable=" ".join(_FIELDS))
 _REQUEST_FIELDS = (
     *("contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent"),
     *("serviceTier", "store"),
@@ -111,6 +113,28 @@ def _has_valid_input(part: Mapping[str, Any]) -> bool:
     return isinstance(call, Mapping) and isinstance(call.get("args", {}), Mapping | None)
 
 
+def _sendable_content(content: dict[str, Any]) -> dict[str, Any]:
+    return with_inner_list(with_known_fields(content, _CONTENT), "parts", _sendable_part)
+
+
+def _sendable_part(part: Any) -> Any:
+    """The part in a form that the API accepts; the same object if nothing changes.
+
+    Unknown fields are removed. A response that is not an object is put into an object. A part with only a signature
+    gets an empty text.
+    """
+    if not isinstance(part, dict):
+        return part
+    part = with_known_fields(part, _PART)
+    key = key_in(part, "functionResponse")
+    result = part.get(key)
+    if isinstance(result, dict) and not isinstance(response := result.get("response"), dict):
+        return {**part, key: {**result, "response": {"output": "" if response is None else response}}}
+    fields = {name for name, value in part.items() if value is not None}
+    is_bare = bool(fields) and fields <= {"thoughtSignature", "thought_signature", "thought"}
+    return {**part, "text": ""} if is_bare else part
+
+
 _CALL_ANSWER = (
     "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
 )
@@ -137,6 +161,8 @@ GRAMMAR = Grammar(
     name_form=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}",
     image_types=frozenset(("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif")),
     has_valid_input=_has_valid_input,
+    sendable_element=_sendable_content,
+    sendable_block=_sendable_part,
     says={
         "empty-request": "contents is not specified",
         "block-type": "Invalid JSON payload received. Unknown name: Cannot find field.",
@@ -155,8 +181,8 @@ GRAMMAR = Grammar(
     },
 )
 NO_SIGNATURE = "skip_thought_signature_validator"
-"""The value that Gemini 3 accepts instead of a signature, for a call that another model made (see its page on thought
-signatures).
+"""The value that Gemini 3 accepts instead of a signature, for a call that another model made (see Gemini's page on
+thought signatures).
 """
 
 
@@ -165,8 +191,14 @@ def _signed_call(part: dict[str, Any]) -> dict[str, Any]:
 
 
 _WITH_SIGNED_CALLS = replace(GRAMMAR, signed_call=_signed_call)
+_WITHOUT_MEDIA_IN_RESULTS = replace(GRAMMAR, media_in_results=False)
 
 
 def model_grammar(model: Model) -> Grammar:
-    """The rules for a model. Since Gemini 3, the first call of a reply needs a signature."""
-    return _WITH_SIGNED_CALLS if model.signed_calls else GRAMMAR
+    """The rules for a model.
+
+    Since Gemini 3, the first call of a reply needs a signature, and a result may hold media.
+    """
+    if model.signed_calls:
+        return _WITH_SIGNED_CALLS
+    return _WITHOUT_MEDIA_IN_RESULTS if model.vendor == "google" else GRAMMAR

@@ -23,7 +23,7 @@ _ROLES = {"model": "assistant", "function": "tool"}
 _SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
 """Fields of a part that are not its data."""
 _TEXT_KEYS = ("output", "result", "error")
-"""If a response object has only one of these keys, the value is the text of the result."""
+"""If a response object has a single key, and it is one of these, its value is the text of the result."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:
@@ -165,7 +165,10 @@ def _base64(value: Any) -> str:
 
 
 def parse_system(value: Any) -> Message:
-    """The system message for a `systemInstruction`: a content, or the text or parts that SDKs accept instead."""
+    """The system message for a `systemInstruction`.
+
+    The value is a content. Some SDKs also accept a text, a part, or a list of texts and parts.
+    """
     wire = Wire(NAME, value)
     if isinstance(value, Mapping) and "parts" in value:
         return Message(role="system", parts=parse(value).parts, wire=wire)

@@ -1,7 +1,7 @@
 """Renders messages as Gemini contents.
 
-If the content of a part is unchanged, its whole wire value is written, because it may have a signature. All results of
-a turn are written into one content, because Gemini also matches results to calls by position and name.
+If the content of a part is unchanged, the whole wire value of the part is written, because it may have a signature. All
+results of a turn are written into one content, because Gemini also matches results to calls by position and name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foldline.wire.rendering import is_exact
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The content for one message; an empty list if no part of the message has a form in this format."""
+    """The content for one message; an empty list if no part of the message can be written in this format."""
     wire = message.wire
     if wire is not None and is_exact(message, NAME):
         return [wire.value]
@@ -70,7 +70,7 @@ _DOCUMENTS = frozenset(
 """The types of documents that Gemini reads, apart from texts (ai.google.dev, read in November 2026)."""
 
 
-def _render_part(part: Part, loss: LossCollector) -> list[Any]:
+def _render_part(part: Part, loss: LossCollector, *, in_result: bool = False) -> list[Any]:
     """The wire parts for one part.
 
     An unchanged part keeps its original value. An edited part gets its original value with new fields.
@@ -88,7 +88,7 @@ def _render_part(part: Part, loss: LossCollector) -> list[Any]:
         case ToolResult():
             return [_render_result(part, base, loss)]
         case Media():
-            return [_render_media(part, loss)]
+            return [_render_media(part, loss, in_result=in_result)]
         case Thinking():
             loss.add("thinking", "only the model that wrote it can read it")
         case Opaque(kind=kind):
@@ -106,9 +106,11 @@ def _render_result(part: ToolResult, base: Mapping[str, Any], loss: LossCollecto
     key = key_in(base, "functionResponse")
     name = part.name or loss.names.get(part.call_id) or part.call_id or "unknown"
     response: dict[str, Any] = {**base.get(key, {}), "name": name}
-    response["response"] = {"error" if part.is_error else "output": part.text}
+    inner = [each for value in part.parts for each in _render_part(value, loss, in_result=True)]
+    texts = [each["text"] for each in inner if "text" in each]
+    response["response"] = {"error" if part.is_error else "output": "\n".join(texts)}
     response.pop("parts", None)
-    if media := _render_parts(tuple(inner for inner in part.parts if not isinstance(inner, Text)), loss):
+    if media := [each for each in inner if "text" not in each]:
         response["parts"] = media
     if part.interim and not base:
         response["willContinue"] = True
@@ -120,23 +122,24 @@ def _with_id(held: dict[str, Any], name: str) -> dict[str, Any]:
     return {"id": name, **kept} if name else kept
 
 
-def _render_media(part: Media, loss: LossCollector) -> dict[str, Any]:
+def _render_media(part: Media, loss: LossCollector, *, in_result: bool) -> dict[str, Any]:
     mime = part.mime or _TYPES_OF_KINDS.get(part.kind, "")
     if part.data and (mime in _DOCUMENTS or mime.startswith(("image/", "audio/", "video/", "text/"))):
         return {"inlineData": {"mimeType": mime, "data": part.data}}
     if part.data:
         return {"text": media_placeholder(part, loss, "Gemini reads no media of this type").text}
-    if part.url:
+    if part.url and not in_result:
         return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
     if part.text:
         return {"text": part.text}
-    return {"text": media_placeholder(part, loss, "neither data nor an address that Gemini could read").text}
+    why = "a result of Gemini holds media only by value" if part.url else "neither data nor an address"
+    return {"text": media_placeholder(part, loss, why).text}
 
 
 def join(left: Any, right: Any) -> Any | None:
-    """One content that replaces two contents with results.
+    """One content that replaces two contents with results; None if the two must stay separate.
 
-    Gemini compares the number of results with the number of calls.
+    Gemini compares the number of results in a content with the number of calls, so results must not be split.
     """
     parts = [*left["parts"], *right["parts"]]
     only_results = all(pick(part, "functionResponse") is not None for part in parts)

@@ -26,7 +26,7 @@ class _GeminiCall:
         self._arguments: dict[str, Any] = {}
 
     def add(self, call: dict[str, Any]) -> None:
-        """Process the next values. A piece without `willContinue` ends the call."""
+        """Process the next argument values of the call. If `willContinue` is missing or false, the call ends."""
         for piece in list_at(call, "partialArgs"):
             path = string_at(piece, "jsonPath")
             if isinstance(piece, dict) and isinstance(piece.get("stringValue"), str):
@@ -117,7 +117,7 @@ class GeminiStream:
 
 
 def _sendable(parts: list[dict[str, Any]], loss: LossCollector) -> list[dict[str, Any]]:
-    """The parts of an incomplete reply that a request may hold: no blank text, and no thought at the end."""
+    """The parts of an incomplete reply, without blank texts and without thoughts at the end."""
     kept = [part for part in parts if part.keys() - {"text", "thought"} or not blank(part.get("text"))]
     while kept and kept[-1].get("thought"):
         kept.pop()

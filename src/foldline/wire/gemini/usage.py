@@ -23,6 +23,7 @@ def gemini_usage(value: Any) -> Usage | None:
         written=0,
         output=_either(value, "candidatesTokenCount", "candidates_token_count") + thoughts,
         reasoning=thoughts,
+        total=_either(value, "totalTokenCount", "total_token_count"),
     )
 
 

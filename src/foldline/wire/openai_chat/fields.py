@@ -15,7 +15,7 @@ MESSAGES: Mapping[str, ObjectFields] = {
     "tool": object_fields("role content tool_call_id", "name"),
     "function": object_fields("role content name", nullable="content"),
 }
-"""The messages of each role."""
+"""The fields of a message, by role."""
 PARTS: Mapping[str, ObjectFields] = {
     "text": object_fields("type text", _CACHED),
     "image_url": object_fields("type image_url", _CACHED),
@@ -23,7 +23,7 @@ PARTS: Mapping[str, ObjectFields] = {
     "file": object_fields("type file", _CACHED),
     "refusal": object_fields("type refusal"),
 }
-"""The parts of a message's content."""
+"""The fields of each type of content part."""
 INNER: Mapping[str, ObjectFields] = {
     "image_url": object_fields("url", "detail"),
     "input_audio": object_fields("data format"),
@@ -33,7 +33,7 @@ INNER: Mapping[str, ObjectFields] = {
     "function_call": object_fields("name arguments"),
     "custom": object_fields("name input"),
 }
-"""The objects inside messages, parts and calls, by the field that holds them."""
+"""The fields of the objects inside messages, parts and calls, by the field that holds the object."""
 CALLS: Mapping[str, ObjectFields] = {
     "function": object_fields("id type function"),
     "custom": object_fields("id type custom"),

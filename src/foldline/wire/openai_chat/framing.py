@@ -1,9 +1,10 @@
-"""Tokens that OpenAI adds around messages, calls and tools."""
+"""Tokens that OpenAI adds to messages, calls and tools."""
 
 from foldline.measure.message_size import Framing
 
 FRAMING = Framing(name="openai", message=3, part=1, call=11, result=7, tools=12)
-"""OpenAI's cookbook states 3 tokens per message and 3 for the reply.
+"""The framing of OpenAI's models.
 
-The figures for calls and results are fitted to Codex sessions.
+OpenAI's cookbook states 3 tokens per message and 3 for the reply. The figures for calls and results are fitted to Codex
+sessions.
 """

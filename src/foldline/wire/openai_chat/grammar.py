@@ -36,7 +36,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "system": ("text",),
     "tool": ("text",),
 }
-"""The content parts of each role."""
+"""The types of content parts that each role may have."""
 
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
@@ -114,7 +114,7 @@ def _read_strictly(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest
 
 
 def _check_part(part: Any, known: Mapping[str, ObjectFields], index: int, request: PlainRequest) -> None:
-    """Add violations for the fields of a content part or call, and of the object in it."""
+    """Add violations for the fields of a content part or call, and for the fields of the object inside it."""
     kind = part.get("type") if isinstance(part, dict) else None
     if isinstance(kind, str) and kind in known:
         check_fields(part, known[kind], f"an object of type {kind}", index, request)
@@ -171,8 +171,10 @@ def _check_input(arguments: Any, kind: str, index: int, request: PlainRequest) -
 
 
 def _is_malformed(element: Mapping[str, Any]) -> bool:
-    """True for a message with an empty list of calls or parts, with a call among its parts, or with a result that has
-    no content or no call id.
+    """True for a malformed message.
+
+    A message is malformed if its list of calls or of parts is empty, or if a call is among its parts. A result is also
+    malformed if it has no content or no call id.
     """
     content = element.get("content")
     no_result = content is None or not isinstance(element.get("tool_call_id"), str)
@@ -235,8 +237,15 @@ _FOR_OPENAI = replace(
     sendable_element=sendable_to_openai,
     sendable_block=sendable_part,
 )
+_FOR_OTHER_VENDORS = replace(GRAMMAR, image_types=IMAGE_TYPES)
 
 
 def model_grammar(model: Model) -> Grammar:
-    """The rules for a model. OpenAI refuses fields that other servers accept."""
-    return _FOR_OPENAI if model.vendor == "openai" else GRAMMAR
+    """The rules for a model. OpenAI refuses fields that other servers accept.
+
+    In this format, a request for a model of Anthropic or Google goes to OpenAI or to a gateway that translates it. Both
+    refuse images whose type is not in `IMAGE_TYPES`.
+    """
+    if model.vendor == "openai":
+        return _FOR_OPENAI
+    return _FOR_OTHER_VENDORS if model.vendor in ("anthropic", "google") else GRAMMAR

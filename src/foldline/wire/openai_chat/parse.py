@@ -1,8 +1,8 @@
 """Parses OpenAI chat messages, including fields that other servers add. One element is one message.
 
-Fields other than `content` (calls, a refusal, a server's reasoning) become parts too, each with its fields as wire
-value. Legacy `function_call` and role `function` become calls and results with the id "". A reply's message is kept in
-the form in which it may be sent back.
+Fields other than `content` (calls, a refusal, a server's reasoning) become parts too. Each such part keeps its fields
+as wire value. A legacy `function_call` becomes a call with the id "". A message with the legacy role `function` becomes
+a result with the id "". A reply's message is kept in the form in which it may be sent back.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 
 def content_part(value: Any) -> Part:
     """The part for one piece of a message's content."""
+    if isinstance(value, str):
+        return Text(text=value)
     kind = value.get("type") if isinstance(value, dict) else None
     inner = value.get(kind) if isinstance(kind, str) else None
     wire = Wire(NAME, value)
@@ -81,8 +83,11 @@ def content_part(value: Any) -> Part:
             return media_from("image", url, wire)
     if kind == "input_audio" and isinstance(inner, dict) and isinstance(inner.get("data"), str):
         return Media(kind="audio", mime=f"audio/{inner.get('format', '')}", data=inner["data"], wire=wire)
-    if kind == "file" and isinstance(inner, dict) and isinstance(inner.get("file_data"), str):
-        return document(inner["file_data"], wire)
+    if kind == "file" and isinstance(inner, dict):
+        if isinstance(inner.get("file_data"), str):
+            return document(inner["file_data"], wire)
+        if isinstance(inner.get("file_id"), str):
+            return Media(kind="document", wire=wire)
     return Opaque(kind=kind if isinstance(kind, str) else "untyped", value=value, wire=wire)
 
 
@@ -156,7 +161,10 @@ def call(value: Any, field: str) -> Part:
 
 
 def _arguments(body: dict[str, Any]) -> str:
-    """The arguments as text, which need not be valid JSON; some servers send an object instead."""
+    """The arguments of a call as text. The text need not be valid JSON.
+
+    If a server sends an object, the object becomes JSON text.
+    """
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         return arguments

@@ -13,8 +13,11 @@ from foldline.wire.part_mapping import (
     arguments_object,
     data_url,
     document_name,
+    is_public_address,
     media_placeholder,
+    openai_file_id,
     request_role,
+    split_data_url,
     wire_object,
     with_error_text,
 )
@@ -89,7 +92,7 @@ def _onto(base: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
-    """The content: a string if it is a single text and the original was not a list, else the list."""
+    """The content as a string or a list of parts. A single text becomes a string, unless its original was in a list."""
     only = pieces[0] if len(pieces) == 1 and not isinstance(base.get("content"), list) else None
     if isinstance(only, dict) and only.keys() == {"type", "text"}:
         return only["text"]
@@ -97,9 +100,9 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The content part for a part.
+    """The Chat Completions content part for a part of a message.
 
-    If this format has no form for the part, the loss is reported and None is returned.
+    If the part cannot be written in this format, the loss is reported and None is returned.
     """
     unchanged = _unchanged_value(part)
     if unchanged is not None:
@@ -125,7 +128,9 @@ def _media(media: Media, role: str) -> dict[str, Any] | None:
         return {"type": "text", "text": media.text}
     if role != "user":
         return None
-    if media.kind == "image" and (media.url or media.data):
+    if file_id := openai_file_id(media):
+        return {"type": "file", "file": {"file_id": file_id}}
+    if media.kind == "image" and (media.data or is_public_address(media.url) or split_data_url(media.url)):
         return {"type": "image_url", "image_url": {"url": media.url or data_url(media)}}
     if media.kind == "document" and media.data:
         return {"type": "file", "file": {"filename": document_name(media), "file_data": data_url(media)}}
@@ -146,13 +151,13 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 
 
 def _own(part: Part) -> dict[str, Any]:
-    """The part's wire value in this format, to which edits are applied; an empty dict if it has none."""
+    """The wire value to which the edits of a part are applied; an empty dict if the part has none in this format."""
     value = wire_object(part.wire, NAME)
     return {} if is_side_fields(value) or is_call_part(value) else value
 
 
 def _unchanged_value(part: Part) -> Any | None:
-    """The part's wire value, if it has this format and the part is unchanged."""
+    """The part's wire value if the value has this format and the part is unchanged, else None."""
     wire = part.wire
     if wire is None or wire.format != NAME or not wire.exact:
         return None

@@ -1,7 +1,7 @@
 """Removes the fields that OpenAI refuses from Chat Completions elements.
 
-Other servers accept more fields (their own reasoning, cache marks), so only requests to OpenAI's models lose the fields
-that OpenAI does not know.
+Other servers accept fields that OpenAI does not know (their own reasoning, cache marks). So such fields are removed
+only from requests to OpenAI's models.
 """
 
 from __future__ import annotations
@@ -20,14 +20,23 @@ _ILLEGAL = re.compile(r"[\s<|\\/>]")
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
-    """The message without optional fields that are null; the same object if it has none."""
+    """The message without optional fields that are null; the same object if nothing changes.
+
+    A bare string in the list of content parts becomes a text part.
+    """
+    element = with_inner_list(element, "content", _as_part)
     if not any(name in element and element[name] is None for name in _NOT_NULL):
         return element
     return {key: value for key, value in element.items() if key not in _NOT_NULL or value is not None}
 
 
+def _as_part(value: Any) -> Any:
+    return {"type": "text", "text": value} if isinstance(value, str) else value
+
+
 def sendable_to_openai(element: dict[str, Any]) -> dict[str, Any]:
     """The message without null fields and without fields that OpenAI does not know."""
+    element = with_inner_list(element, "content", _as_part)
     fields = MESSAGES.get(str(element.get("role")))
     if fields is None:
         return sendable_element(element)
@@ -42,7 +51,7 @@ def sendable_to_openai(element: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_legal_name(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with a legal `name` of its participant.
+    """The message with a legal participant name in the field `name`.
 
     Each illegal character becomes "_", and every "_" at the start and the end is removed. If nothing remains, the field
     `name` is left out.
@@ -56,7 +65,10 @@ def _with_legal_name(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def sendable_part(part: Any) -> Any:
-    """The content part or call without fields that OpenAI does not know; a call gets the type that it needs."""
+    """The content part or call without fields that OpenAI does not know.
+
+    A function call without a type gets the type "function". Text parts of the Responses API become chat text parts.
+    """
     if not isinstance(part, dict):
         return part
     if part.get("type") is None and isinstance(part.get("function"), dict):

@@ -1,8 +1,8 @@
 """Assembles Chat Completions chunks into a Chat Completions reply.
 
-OpenAI numbers its tool calls. Servers that imitate OpenAI leave the number out, number every call 0, repeat ids and
-names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they lost the connection to their
-upstream. So only a finish reason ends a reply.
+OpenAI numbers its tool calls. Servers that imitate OpenAI may leave the number out, give every call the number 0,
+repeat ids and names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they lost the
+connection to their upstream. So only a finish reason ends a reply.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ChatStream:
         self._named: dict[str, _ChatCall] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Take one chunk."""
+        """Process one chunk."""
         choice = next((c for c in list_at(value, "choices") if isinstance(c, dict) and not c.get("index")), {})
         self._begun = self._begun or "choices" in value
         for place in (value, object_at(value, "x_groq"), choice):
@@ -128,9 +128,9 @@ class ChatStream:
     def _call(self, delta: dict[str, Any]) -> _ChatCall:
         """The call that a delta belongs to.
 
-        The number identifies the call, unless a new id and a name show that the server gives every call the same
-        number. Without a number, the id identifies the call. Without number and id, a delta with a name begins a new
-        call, and any other delta continues the last call.
+        The number identifies the call. Some servers give every call the same number, so a known number with a new id
+        and a name begins a new call. Without a number, the id identifies the call. If there is neither a number nor an
+        id, a delta with a name begins a new call, and a delta without a name continues the last call.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))
@@ -165,7 +165,10 @@ class ChatStream:
 
 
 def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
-    """Remove the calls with incomplete input from a reply that was cut off. Free-text input counts as incomplete."""
+    """Remove the calls with incomplete input from a reply that was cut off.
+
+    A custom call, whose input is free text, always counts as incomplete.
+    """
     kept = []
     for call in list_at(message, "tool_calls"):
         called = object_at(call, "function")
@@ -189,7 +192,7 @@ def _is_whole(called: dict[str, Any]) -> bool:
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """The content parts with neighbouring pieces of one text joined."""
+    """The content parts, with neighbouring text parts joined, and neighbouring thinking parts joined."""
     found: list[Any] = []
     for kind, run in groupby(parts, key=lambda part: part.get("type") if isinstance(part, dict) else None):
         if kind == "text":

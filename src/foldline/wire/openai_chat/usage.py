@@ -29,4 +29,5 @@ def openai_usage(value: Any, prompt: str, output: str, read: str = "") -> Usage 
         written=count_at(details, "cache_write_tokens"),
         output=count_at(value, output),
         reasoning=count_at(object_at(value, f"{output}_details"), "reasoning_tokens"),
+        total=count_at(value, "total_tokens"),
     )

@@ -44,7 +44,7 @@ ITEMS: Mapping[str, ObjectFields] = {
     "program": object_fields("type id call_id code fingerprint"),
     "program_output": object_fields("type id call_id result status"),
 }
-"""The items of a request."""
+"""The fields of each type of item in a request."""
 _STATES = frozenset(("in_progress", "completed", "incomplete"))
 STATES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(ITEMS, _STATES),
@@ -56,7 +56,7 @@ STATES: Mapping[str, frozenset[str]] = {
     "apply_patch_call": _STATES - {"incomplete"},
     "apply_patch_call_output": frozenset(("completed", "failed")),
 }
-"""The values that the field `status` of each item may have."""
+"""The values that the field `status` may have in each type of item."""
 PARTS: Mapping[str, ObjectFields] = {
     "input_text": object_fields("type text", nullable=_CACHED),
     "input_image": object_fields("type", _CACHED, "detail file_id image_url"),
@@ -64,14 +64,14 @@ PARTS: Mapping[str, ObjectFields] = {
     "output_text": object_fields("type text", "annotations logprobs"),
     "refusal": object_fields("type refusal"),
 }
-"""The parts of a message's content, and of a call's output."""
+"""The fields of each type of part in a message's content or in a call's output."""
 ACTIONS: Mapping[str, ObjectFields] = {
     "search": object_fields("type", "queries query sources"),
     "open_page": object_fields("type", nullable="url"),
     "find_in_page": object_fields("type pattern url"),
     "find": object_fields("type pattern url"),
 }
-"""The actions of a web search."""
+"""The fields of each type of web search action."""
 REQUEST = object_fields(
     "model",
     "access_programs image input prompt_cache_options text tool_choice tools user",

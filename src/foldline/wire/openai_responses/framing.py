@@ -1,4 +1,4 @@
-"""Tokens that OpenAI's Responses API adds.
+"""Tokens that OpenAI's Responses API adds to messages, calls and tools.
 
 The figures are the same as for Chat Completions, because the models are the same.
 """

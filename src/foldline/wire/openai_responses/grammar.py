@@ -11,6 +11,7 @@ from foldline.wire.grammar import Grammar
 from foldline.wire.json_values import is_json_object
 from foldline.wire.openai_chat.grammar import IMAGE_TYPES, LIMITS, ROLES, media_size
 from foldline.wire.openai_responses.fields import ACTIONS, ITEMS, PARTS, REQUEST, STATES
+from foldline.wire.openai_responses.parse import OUTPUTS
 from foldline.wire.openai_responses.sendable import sendable_item, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
@@ -41,12 +42,14 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "assistant": ("output_text", "refusal"),
     "tool": _INPUT,
 }
-"""The content parts of each role; "tool" is the output of a call."""
+"""The types of content parts that each role may have; the key "tool" is for the output of a call."""
 
 
 def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest:
     request = PlainRequest()
     seen = set[str]()
+    made = dict[str, str]()
+    """Maps each call id to the type of its call."""
     for index, item in enumerate(elements):
         if not isinstance(item, dict):
             request.refuse("shape", index, "not an object")
@@ -63,6 +66,11 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
             check_block({**item, "type": kind}, ITEMS, index, request, strict=False)
         if kind == "compaction_trigger" and index != len(elements) - 1:
             request.refuse("order", index, "a compaction trigger must be the last item")
+        key = string(item.get("call_id") or item.get("id"))
+        if kind in _CALLS:
+            made[key] = kind
+        elif kind in _RESULTS and made.get(key, kind.removesuffix("_output")) != kind.removesuffix("_output"):
+            request.refuse("result-orphan", index, f"an item of type {kind} answers the {made[key]} {key}")
         if turn := _item(kind, item, index, request):
             request.turns.append(turn)
     return request
@@ -208,6 +216,7 @@ GRAMMAR = Grammar(
     roles=("system", "developer", "user", "assistant"),
     needs_user=False,
     adjacency="after",
+    result_types=OUTPUTS,
     empty=("system", "user", "assistant", "tool"),
     reasoning_followed=True,
     open_calls=("mcp_approval_request", "tool_search"),
@@ -243,8 +252,15 @@ _FOR_OPENAI = replace(
     sendable_element=sendable_to_openai,
     sendable_block=sendable_to_openai,
 )
+_FOR_OTHER_VENDORS = replace(GRAMMAR, image_types=IMAGE_TYPES)
 
 
 def model_grammar(model: Model) -> Grammar:
-    """The rules for a model. OpenAI refuses fields that other servers accept."""
-    return _FOR_OPENAI if model.vendor == "openai" else GRAMMAR
+    """The rules for a model. OpenAI refuses fields that other servers accept.
+
+    In this format, a request for a model of Anthropic or Google goes to OpenAI or to a gateway that translates it. Both
+    refuse images whose type is not in `IMAGE_TYPES`.
+    """
+    if model.vendor == "openai":
+        return _FOR_OPENAI
+    return _FOR_OTHER_VENDORS if model.vendor in ("anthropic", "google") else GRAMMAR

@@ -15,7 +15,7 @@ from foldline.json_text import dumps, loads
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire
 from foldline.wire.field_access import list_at, object_at, string_at
 from foldline.wire.openai_responses.usage import responses_usage
-from foldline.wire.part_mapping import document, media_from, sdk_json
+from foldline.wire.part_mapping import document, media_from, sdk_json, words_of
 
 NAME = "openai-responses"
 CALLS = {
@@ -105,13 +105,18 @@ def content_part(value: Any) -> Part:
     key = "refusal" if kind == "refusal" else "text"
     if kind in _TEXTS and isinstance(value.get(key), str):
         return Text(text=value[key], wire=wire)
-    if kind in ("input_image", "computer_screenshot") and isinstance(value.get("image_url"), str):
-        return media_from("image", value["image_url"], wire)
+    if kind in ("input_image", "computer_screenshot"):
+        if isinstance(value.get("image_url"), str):
+            return media_from("image", value["image_url"], wire)
+        if isinstance(value.get("file_id"), str):
+            return Media(kind="image", wire=wire)
     if kind == "input_file":
         if isinstance(value.get("file_data"), str):
             return document(value["file_data"], wire)
         if isinstance(value.get("file_url"), str):
             return Media(kind="document", url=value["file_url"], wire=wire)
+        if isinstance(value.get("file_id"), str):
+            return Media(kind="document", wire=wire)
     if kind == "function_call" and isinstance(value.get("name"), str):
         return call(value)
     if kind is None and isinstance(value, dict) and isinstance(value.get("stdout"), str):
@@ -183,10 +188,16 @@ def _output(output: Any, kind: str) -> tuple[Part, ...]:
     if kind == "tool_search":
         return (Opaque(kind="tools", value=output, wire=Wire(NAME, output)),)
     if isinstance(output, list):
-        return tuple([content_part(part) for part in output])
+        return tuple([_inner_part(part, kind) for part in output])
     if isinstance(output, dict) and "type" not in output and isinstance(output.get("content"), str):
         return (Text(text=output["content"]),)  # what older Codex versions wrote for a failure
-    return (content_part(output),)
+    return (_inner_part(output, kind),)
+
+
+def _inner_part(value: Any, kind: str) -> Part:
+    """The part for one piece of an output. In the result of a function, a value without a type becomes JSON text."""
+    is_plain = kind in ("function", "custom_tool") and not (isinstance(value, dict) and "type" in value)
+    return Text(text=words_of(value)) if is_plain else content_part(value)
 
 
 def thinking(value: dict[str, Any]) -> Thinking:
@@ -214,7 +225,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 
 def payload(call: ToolCall) -> Any:
-    """The value of a call's argument field: the text or, for kinds with JSON arguments, the parsed text."""
+    """The value of a call's argument field: its text, or the parsed text if this kind of call has JSON arguments."""
     return call.arguments if call.kind in TEXTUAL else loads(call.arguments, field=call.kind)
 
 
@@ -226,7 +237,7 @@ def parse_system(value: Any) -> Message:
 
 
 def parse_reply(value: Any) -> tuple[Message, ...]:
-    """The messages in a `response` object, one per output item. The last one has the stop reason and the usage."""
+    """The messages in a `response` object, one per output item. The last message has the stop reason and the usage."""
     value = sdk_json(value)
     output = value.get("output") if isinstance(value, dict) else None
     if not isinstance(output, list):

@@ -15,11 +15,15 @@ from foldline.message import Media, Opaque, Part, Text, Thinking, ToolCall, Tool
 from foldline.wire.formats import LossCollector
 from foldline.wire.openai_responses import parse as items
 from foldline.wire.openai_responses.parse import CALLS, NAME, OUTPUTS, TEXTUAL
+from foldline.wire.openai_responses.sendable import sendable_item
 from foldline.wire.part_mapping import (
     arguments_object,
     data_url,
     document_name,
+    is_public_address,
     media_placeholder,
+    openai_file_id,
+    split_data_url,
     wire_object,
     with_error_text,
 )
@@ -30,6 +34,9 @@ _BLANK_IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 )
 """One transparent pixel: a computer call must be answered with an image, even when the image was pruned."""
+_SCREENSHOT = "computer_screenshot"
+"""The type of an image in the output of a computer call. In all other places an image has the type `input_image`."""
+_PICTURE_KEYS = ("image_url", "file_id")
 
 
 def kind_of(part: Part) -> str:
@@ -65,13 +72,16 @@ def call_item(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
         fields["name"] = call.name
     if call.kind == "computer":
         key = "actions" if isinstance(held, list) else "action"
-    return {**rest, **fields, key: held}
+    item: dict[str, Any] = sendable_item({**rest, **fields, key: held})
+    return item
 
 
 def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -> dict[str, Any]:
     """The item for a result, in the form that the call's kind requires."""
     source = base if base.get("type") in OUTPUTS else {}
-    kind = OUTPUTS[source["type"]] if source else loss.kinds.get(result.call_id, "function")
+    kind = loss.kinds.get(result.call_id) or (OUTPUTS[source["type"]] if source else "function")
+    if source and OUTPUTS[source["type"]] != kind:
+        source = {}
     fields: dict[str, Any] = {"type": _OUTPUT_TYPES.get(kind, "function_call_output"), "call_id": result.call_id}
     if kind == "apply_patch":
         fields |= {"status": "failed" if result.is_error else "completed", "output": _words(result, loss)}
@@ -124,13 +134,21 @@ def _json_words(text: str) -> str:
 
 
 def _screenshot(result: ToolResult, loss: LossCollector) -> dict[str, Any]:
-    picture: dict[str, Any] = {"type": "computer_screenshot", "image_url": _BLANK_IMAGE}
+    picture: dict[str, Any] = {"type": _SCREENSHOT, "image_url": _BLANK_IMAGE}
     for part in result.parts:
-        if isinstance(part, Media) and part.kind == "image":
-            picture = unchanged_value(part) or {"type": "computer_screenshot", "image_url": part.url or data_url(part)}
+        own = unchanged_value(part)
+        if own is not None and own.get("type") in (_SCREENSHOT, "input_image"):
+            picture = own if own["type"] == _SCREENSHOT else _picture(_SCREENSHOT, own)
+        elif isinstance(part, Media) and part.kind == "image" and (part.url or part.data):
+            picture = {"type": _SCREENSHOT, "image_url": part.url or data_url(part)}
         else:
             loss.add(kind_of(part), "a computer call is answered with a picture only")
     return picture
+
+
+def _picture(kind: str, value: dict[str, Any]) -> dict[str, Any]:
+    """The image `value` as an object of the type `kind`, with the same source."""
+    return {"type": kind, **{key: value[key] for key in _PICTURE_KEYS if value.get(key) is not None}}
 
 
 def _found_tools(result: ToolResult, loss: LossCollector) -> Any:
@@ -144,18 +162,23 @@ def _found_tools(result: ToolResult, loss: LossCollector) -> Any:
 
 
 def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: bool) -> Any:
-    """Content or output: a string if it is a single text and the original was not a list, else the list."""
+    """The content or output as a string or a list of parts.
+
+    A single text becomes a string, unless its original was in a list.
+    """
     pieces = [piece for part in parts if (piece := _piece(part, role, loss)) is not None]
     plain = not listed and len(pieces) == 1 and pieces[0].keys() == {"type", "text"}
     return pieces[0]["text"] if plain else pieces or ""
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The piece of content or output for a part.
+    """The piece of content or of output for a part of a message.
 
-    If this format has no form for the part, the loss is reported and None is returned.
+    If the part cannot be written in this format, the loss is reported and None is returned.
     """
     own = unchanged_value(part)
+    if own is not None and own.get("type") == _SCREENSHOT:
+        own = {"detail": "auto", **_picture("input_image", own)} if role != "assistant" else None
     if isinstance(part, Media) and own is None:
         mapped = None if role == "assistant" else _media(part)
         if mapped is not None:
@@ -178,9 +201,11 @@ def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
 def _media(media: Media) -> dict[str, Any] | None:
     if media.text:
         return {"type": "input_text", "text": media.text}
-    if media.kind == "image" and (media.url or media.data):
+    if file_id := openai_file_id(media):
+        return {"type": "input_file", "file_id": file_id}
+    if media.kind == "image" and (media.data or is_public_address(media.url) or split_data_url(media.url)):
         return {"type": "input_image", "image_url": media.url or data_url(media), "detail": "auto"}
-    if media.kind == "document" and media.url:
+    if media.kind == "document" and is_public_address(media.url):
         return {"type": "input_file", "file_url": media.url}
     if media.kind == "document" and media.data:
         return {"type": "input_file", "filename": document_name(media), "file_data": data_url(media)}
@@ -188,7 +213,7 @@ def _media(media: Media) -> dict[str, Any] | None:
 
 
 def unchanged_value(part: Part) -> Any | None:
-    """The part's wire value, if it has this format and the part is unchanged."""
+    """The part's wire value if the value has this format and the part is unchanged, else None."""
     wire = part.wire
     if wire is None or wire.format != NAME or not wire.exact or not isinstance(wire.value, dict):
         return None

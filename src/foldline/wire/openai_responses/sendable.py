@@ -1,17 +1,19 @@
 """Removes the fields and item ids that the API refuses from Responses items.
 
-Other servers accept more fields, so only requests to OpenAI's models lose the fields that OpenAI does not know.
+Other servers accept fields that OpenAI does not know. So such fields are removed only from requests to OpenAI's models.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from operator import is_not
 from typing import Any
 
 from foldline.json_text import dumps
 from foldline.wire.object_fields import with_inner, with_inner_list, with_known_fields
 from foldline.wire.openai_responses.fields import ACTIONS, ITEMS, PARTS, STATES
+from foldline.wire.part_mapping import words_of
 
 _NOT_NULL = ("id", "status", "async", "namespace", "execution", "action", "actions", "phase")
 """Optional fields that may be missing but not null."""
@@ -30,7 +32,7 @@ _PREFIXES = {
     "mcp_call": "mcp",
     "compaction": "cmp",
 }
-"""The first letters of the item ids of each type."""
+"""For each type of item, the prefix that its id must have."""
 _NEEDS_ID = frozenset(kind for kind in _PREFIXES if "id" in ITEMS[kind].required)
 _DONE = {"status": "completed"}
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -44,9 +46,9 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "apply_patch_call": _DONE,
     "apply_patch_call_output": _DONE,
 }
-"""Required fields that older versions of the API and some logs leave out."""
+"""The values for required fields that older versions of the API and some logs leave out."""
 _LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-"""Items whose output is a text or a list. Codex also logged a single part, or an object with a text and a flag."""
+"""Items whose output must be a text or a list. Other outputs, which Codex sometimes logs, are converted."""
 _EXECUTIONS = ("server", "client")
 _PHASES = ("commentary", "final_answer")
 
@@ -54,7 +56,8 @@ _PHASES = ("commentary", "final_answer")
 def sendable_item(item: Any) -> Any:
     """The item without null fields that the API refuses and without an illegal id; the same object if nothing changes.
 
-    Required fields that are missing are added. The same item always gets the same id.
+    Required fields that are missing are added. If items of this type need an id, a new id is derived from the old id or
+    from the item. So the same item always gets the same id.
     """
     if not isinstance(item, dict):
         return item
@@ -69,11 +72,37 @@ def sendable_item(item: Any) -> Any:
         if kind in _NEEDS_ID:
             changes["id"] = _new_id(kind, name)
     output = item.get("output")
-    if kind in _LISTED_OUTPUTS and isinstance(output, dict):
-        changes["output"] = [output] if "type" in output else str(output.get("content") or "")
+    if kind in _LISTED_OUTPUTS and not isinstance(output, str):
+        sent = _sendable_output(output)
+        changes |= {"output": sent} if sent is not output else {}
+    if kind == "message" and item.get("content") == []:
+        refused |= {"id", "status"} & item.keys()
+        changes["content"] = ""
     if refused or changes:
         item = {key: value for key, value in item.items() if key not in refused} | changes
     return _with_required_fields(item, kind) if isinstance(kind, str) else item
+
+
+def _sendable_output(output: Any) -> Any:
+    """The output of a function in the form that the API accepts; the same object if nothing changes."""
+    if output is None:
+        return ""
+    if isinstance(output, dict) and "type" not in output and isinstance(output.get("content"), str):
+        return output["content"]  # what older Codex versions wrote for a failure
+    if isinstance(output, dict) and "type" in output:
+        return [_input_part(output)]
+    if not isinstance(output, list):
+        return words_of(output)
+    parts = [_input_part(part) for part in output]
+    return parts if any(map(is_not, parts, output)) else output
+
+
+def _input_part(part: Any) -> Any:
+    """A part of an output, with a type that the API accepts in outputs. Other types of text become `input_text`."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in ("text", "output_text") and isinstance(part.get("text"), str):
+        return {"type": "input_text", "text": part["text"]}
+    return part if kind is not None else {"type": "input_text", "text": words_of(part)}
 
 
 def _with_required_fields(item: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -87,7 +116,7 @@ def _with_required_fields(item: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def sendable_to_openai(item: Any) -> Any:
-    """The item as `sendable_item` returns it, also without the fields that OpenAI does not know."""
+    """The item that `sendable_item` returns, without the fields that OpenAI does not know."""
     sent = sendable_item(item)
     kind = sent.get("type", "message") if isinstance(sent, dict) else None
     fields = (ITEMS.get(kind) or PARTS.get(kind)) if isinstance(kind, str) else None
@@ -102,10 +131,10 @@ def sendable_to_openai(item: Any) -> Any:
 
 
 def _with_known_values(item: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The item without an unknown status or execution.
+    """The item, in which an unknown `status` or `execution` is removed or replaced.
 
-    An unknown status is left out or, if the field is required, replaced by "completed". An unknown execution becomes
-    "client" if the item has a call id, else "server".
+    An unknown status is removed. If the field is required, the status becomes "completed" instead. An unknown execution
+    becomes "client" if the item has a call id, else "server".
     """
     status, execution = item.get("status"), item.get("execution")
     if status is not None and status not in STATES.get(kind, (status,)):

@@ -1,6 +1,6 @@
 """Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. Some backends send no last event, or a last event with an empty `output`. In
+The last event holds the complete response. Some backends do not send this event, or send it with an empty `output`. In
 both cases, the reply is assembled from the events of its items.
 """
 
@@ -26,7 +26,7 @@ _PART_TYPES = {"text": "output_text", "refusal": "refusal"}
 
 
 class _PartialItem:
-    """One output item: its first or final value, and the deltas in between."""
+    """One output item: its final value, or its first value and the deltas that followed."""
 
     __slots__ = ("body", "done", "parts")
 
@@ -47,7 +47,7 @@ class _PartialItem:
 
 
 class ResponsesStream:
-    """Assembles the events from `response.created` to the last; a complete `response` is used unchanged."""
+    """Assembles the events from `response.created` to the last event; a complete `response` is used unchanged."""
 
     def __init__(self) -> None:
         self.stop = ""
@@ -121,8 +121,8 @@ class ResponsesStream:
     def _place(self, value: dict[str, Any], *, following: bool = False) -> int:
         """The index of an event's item.
 
-        An event names the number of its item. Some servers send no numbers (llama.cpp); there, the item is found by its
-        id. An event without a number or a known id belongs to the last item, or to a new one if `following` is true.
+        Most events name the number of their item. If there is no number (llama.cpp sends none), the item is found by
+        its id. If the id is unknown too, the event belongs to a new item if `following` is true, else to the last item.
         """
         index = value.get("output_index")
         if isinstance(index, int):
@@ -170,7 +170,7 @@ def _is_complete_call(item: Any, loss: LossCollector) -> bool:
 
 
 def _sendable(output: list[Any], loss: LossCollector) -> list[Any]:
-    """The items of an incomplete reply that a request may hold: no blank text, and no reasoning at the end."""
+    """The items of an incomplete reply, without blank texts and without reasoning at the end."""
     kept = [item for item in output if isinstance(item, dict) and not _is_blank(item)]
     while kept and kept[-1].get("type") == "reasoning":
         kept.pop()

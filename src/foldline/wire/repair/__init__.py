@@ -1,10 +1,10 @@
 """Repair makes a broken history sendable. Repair changes the view, never the record.
 
 Histories break in practice. An abort leaves a call without a result. A fold removes a call but not its result. A stream
-ends inside thinking. A tool returns nothing. Two calls get the same id. Every provider refuses such a request and every
-later request of the same conversation. Repair changes as little as the format's grammar demands, records each change in
-a note, and returns valid messages as the same objects. Each stage of the repair is a module that enforces one
-invariant. `history.py` runs the stages in order.
+ends inside thinking. A tool returns nothing. Two calls get the same id. Every provider refuses a request with such a
+history, and every later request of the same conversation. Repair changes as little as the format's grammar demands,
+records each change in a note, and returns valid messages as the same objects. Each stage of the repair is a module that
+enforces one invariant. `history.py` runs the stages in order.
 
     repair(messages, "anthropic")          # Repaired: .messages and .notes, for a list that is repaired once
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import is_not
 from typing import Any, NamedTuple, TypeGuard
@@ -16,7 +16,7 @@ from foldline.wire.grammar import Grammar
 
 @dataclass(frozen=True, slots=True)
 class RepairNote:
-    """One change that repair made: a code, the index of the *input* message, and a sentence that describes it."""
+    """One change that repair made: a code, the index of the *input* message, and a sentence about the change."""
 
     code: str
     index: int
@@ -59,6 +59,8 @@ class ResultSlot:
 
     A late result does not count as the call's result.
     """
+    second: bool = False
+    """Whether the call already has another result, with other content. This result is then sent as text."""
 
     @property
     def is_orphan(self) -> bool:
@@ -110,6 +112,8 @@ class RepairContext:
     notes: list[RepairNote] = field(default_factory=list)
     items: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """For each item id, the indexes of the messages that hold an item with that id."""
+    replies: dict[Hashable, list[int]] = field(default_factory=dict)
+    """For each key of a reply, the indexes of the messages with that key (see `repeated_replies`)."""
     predecessors: dict[int, int] = field(default_factory=dict)
     """Maps the index of each system message in the list to the index of the last earlier message with another role."""
     has_thinking: bool = False
@@ -157,6 +161,15 @@ def is_same_reply(one: RepairEntry, other: RepairEntry) -> bool:
     return bool(one.message.meta.reply) and one.message.meta.reply == other.message.meta.reply
 
 
+def are_two_replies(one: Message, other: Message) -> bool:
+    """True for two messages of the assistant that answer two requests, which means that their reply ids differ.
+
+    Two messages without a reply id count as one reply. A session gives a reply id to each reply that has none, if the
+    session knows which view the reply answers.
+    """
+    return one.meta.reply != other.meta.reply
+
+
 def side_of(message: Message, context: RepairContext) -> str:
     """The role of the message on the wire: "user", "assistant" or "system"."""
     role, wire, grammar = message.role, message.wire, context.grammar
@@ -186,7 +199,7 @@ def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
     Such a message stays in the history, so that the report of lost content names it. Calls, results, media and visible
-    text always render to something, so a message with one of them need not be rendered for this check.
+    text always render to something, so a message with such a part need not be rendered for this check.
     """
     parts = message.parts
     for part in parts:

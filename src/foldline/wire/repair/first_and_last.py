@@ -8,15 +8,12 @@ from __future__ import annotations
 from foldline.message import Media, Message, Opaque, Text, user
 from foldline.placeholders import NO_EARLIER_PROMPT, NO_NEW_PROMPT
 from foldline.wire.rendering import leading_system
-from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote, is_signed_summary
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, RepairNote, native_summary
 from foldline.wire.repair.server_calls import is_paused
 
 
 def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages.
-
-    If the format demands a user message at the start or at the end and there is none, a placeholder is added.
-    """
+    """The messages, with a placeholder added where the format demands a user message and there is none."""
     grammar = context.grammar
     starts = bool(out) and out[0].message.role == "system"
     lead = len(leading_system([each.message for each in out], context.target)) if starts else 0
@@ -29,12 +26,12 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
         message, note = end_placeholder(last.origin)
         context.notes.append(note)
         repaired.append(OutgoingMessage(last.origin, message, "user"))
-    if first.message.parts and is_signed_summary(first.message.parts[0]):
+    if first.message.parts and native_summary(first.message.parts[0]):
         return repaired  # no message may come before a compaction block of the provider
     if grammar.start and first.side not in grammar.start:
-        code, words = "start", "the history starts with the assistant: a placeholder of the user was added before it"
+        code, words = "start", "the history starts with the assistant: a placeholder user message was added before it"
     elif grammar.needs_user and _lacks_prompt([out[place] for place in talk], context):
-        code, words = "no-user", "there is no user message: a placeholder of the user was added before the history"
+        code, words = "no-user", "there is no user message: a placeholder user message was added before the history"
     else:
         return repaired
     context.note(code, first.origin, words)
@@ -45,7 +42,8 @@ def repair_first_and_last(out: list[OutgoingMessage], context: RepairContext) ->
 def _lacks_prompt(talk: list[OutgoingMessage], context: RepairContext) -> bool:
     """True if the history has no user message, or had none when the first reply was requested.
 
-    In the second case the request began with the placeholder, which must stay when a prompt arrives later.
+    If there was no user message at that time, the request for the first reply began with a placeholder. This
+    placeholder must stay, even when a user message arrives later.
     """
     for each in talk:
         if is_from_user(each, context):
@@ -56,17 +54,18 @@ def _lacks_prompt(talk: list[OutgoingMessage], context: RepairContext) -> bool:
 
 
 def end_placeholder(index: int) -> tuple[Message, RepairNote]:
-    """The placeholder for the end of a history whose last message is the assistant's message `index`, and the note
-    about it.
+    """The placeholder for the end of a history, and the note about it.
+
+    The last message of the history is the assistant's message with the index `index`.
     """
-    words = "the history ends with the assistant: a placeholder of the user was added after it"
+    words = "the history ends with the assistant: a placeholder user message was added after it"
     return user(NO_NEW_PROMPT, kind="note"), RepairNote("end", index, words)
 
 
 def is_from_user(each: OutgoingMessage, context: RepairContext) -> bool:
     """True for a message that the format counts as a user message.
 
-    In some formats, a message with only results does not count.
+    In some formats, a message that holds only results does not count as a user message.
     """
     if each.side != "user":
         return False

@@ -1,7 +1,7 @@
 """Repairs a whole history by running all stages of the repair in order.
 
 The first stage repairs each message by itself. The next stages match results with calls, put the messages in order, and
-repair the start and the end. The result needs no further repair.
+repair the start and the end. The repaired history needs no further repair.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from foldline.wire.repair.context import (
     RepairContext,
     RepairEntry,
     RepairNote,
+    are_two_replies,
     is_same_reply,
     is_silent,
     side_of,
@@ -25,6 +26,7 @@ from foldline.wire.repair.context import (
 from foldline.wire.repair.first_and_last import repair_first_and_last
 from foldline.wire.repair.order_of_results import ResultOrder
 from foldline.wire.repair.reasoning_order import join_reasoning_to_output
+from foldline.wire.repair.repeated_replies import is_repeated_reply
 from foldline.wire.repair.results_for_calls import tie_results
 from foldline.wire.repair.separate_replies import separate_replies
 from foldline.wire.repair.server_calls import drop_unpaired_server_calls
@@ -54,7 +56,7 @@ class RepairRun(NamedTuple):
     context: RepairContext
     entries: list[RepairEntry]
     ordered: list[OutgoingMessage]
-    """The messages after `ResultOrder`."""
+    """The messages after the stage `ResultOrder`."""
     out: list[OutgoingMessage]
     """The messages after all stages have run."""
 
@@ -76,7 +78,7 @@ def repair(messages: Iterable[Message], format: str = "anthropic", model: Model 
 
 
 def repair_part(messages: Sequence[Message], context: RepairContext, *, start: int = 0) -> RepairRun:
-    """Run all stages on `messages`, which are a history from index `start` on.
+    """Run all stages on `messages`: the messages of a history from index `start` to its end.
 
     If `start` is not 0, the message before index `start` must be a user message.
     """
@@ -114,6 +116,8 @@ def _read(
         if leading and message.role == "system" and belongs_to_prompt(message, context):
             head.extend(repair_prompt(index, message, context))
             continue
+        if message.role == "assistant" and is_repeated_reply(index, message, context):
+            continue
         silent = is_silent(message, context)
         context.is_first = leading
         side = side_of(message, context)
@@ -140,8 +144,10 @@ def _read(
 def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
     """Give all messages of one reply the same number.
 
-    The results of the reply's calls belong after the last of these messages. In a log, results may come between the
-    messages of a reply; such messages have the same reply id.
+    The results of the reply's calls belong after the last message of the reply. In a log, results may come between the
+    messages of a reply. In this case, the messages of the reply are found by their reply id.
+
+    If two replies follow each other, a request was sent between them. So the second reply begins a new turn.
     """
     grammar = context.grammar
     merged = grammar.alternation == "merged"
@@ -158,6 +164,8 @@ def _number_replies(entries: list[RepairEntry], context: RepairContext) -> None:
             continue
         if last is None and merged and newest is not None and is_same_reply(entry, newest):
             last, requested = newest, False
+        elif newest is not None and are_two_replies(newest.message, entry.message):
+            last, requested = None, True
         turn, requested, newest = turn + requested, False, entry
         entry.turn = turn
         has_calls = any(type(part) is ToolCall for part in entry.message.parts)

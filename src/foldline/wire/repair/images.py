@@ -11,7 +11,7 @@ import re
 from binascii import Error as BadBase64
 from binascii import a2b_base64
 
-from foldline.message import Media, edited
+from foldline.message import Media, Wire, edited
 from foldline.wire.grammar import Grammar
 from foldline.wire.part_mapping import split_data_url
 
@@ -33,7 +33,8 @@ def readable_image(part: Media, grammar: Grammar) -> Media | None:
         return part
     held = split_data_url(part.data or part.url)
     if held is None and not part.data:
-        return part if not part.url or _is_reachable(part.url, grammar) else None
+        is_held = not part.url and not _is_empty(part.wire)
+        return part if is_held or (part.url and _is_reachable(part.url, grammar)) else None
     mime, data = held or (part.mime, part.data)
     sent = _plain_base64(data)
     found = _type_of(sent) if sent else ""
@@ -48,6 +49,18 @@ def readable_image(part: Media, grammar: Grammar) -> Media | None:
         return None
     is_same = sent == part.data and mime == part.mime
     return part if is_same or (held and part.url and sent == data and mime == held[0]) else _edited(part, mime, sent)
+
+
+def _is_empty(wire: Wire | None) -> bool:
+    """Whether the wire form of an image without data and address has a type that needs one of them.
+
+    The result is False for a reference to an uploaded file, which needs neither.
+    """
+    value = wire.value if wire is not None and isinstance(wire.value, dict) else {}
+    source = value.get("source")
+    if isinstance(source, dict):
+        return source.get("type") in ("base64", "url")
+    return any(key in value for key in ("image_url", "inlineData", "inline_data")) and not value.get("file_id")
 
 
 def _edited(part: Media, mime: str, data: str) -> Media:

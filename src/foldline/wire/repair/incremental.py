@@ -22,6 +22,7 @@ from foldline.wire.repair.first_and_last import end_placeholder, is_from_user
 from foldline.wire.repair.history import Repaired, RepairRun, repair_part
 from foldline.wire.repair.reasoning_order import is_reasoning
 from foldline.wire.repair.references import References
+from foldline.wire.repair.repeated_replies import reply_key
 
 _PLAIN_FIELDS = {"role", "content", "parts"}
 """The only fields that the wire form of a plain text message has."""
@@ -53,7 +54,7 @@ class RepairedHistory:
         self.lock = Lock()
         """A lock for callers that share the object between threads."""
 
-    def __eq__(self, other: object) -> bool:  # the same format gives the same repairs, whatever is stored
+    def __eq__(self, other: object) -> bool:  # only format and model decide on repairs; the stored part does not
         return isinstance(other, RepairedHistory) and (self.format, self.model) == (other.format, other.model)
 
     def __hash__(self) -> int:
@@ -96,12 +97,17 @@ class RepairedHistory:
         return repair_part(rest, context, start=start)
 
     def _is_plain(self, messages: Sequence[Message]) -> bool:
-        """True if all messages are plain: each holds only visible text and is from the user or the assistant, and no
-        assistant message directly follows another one.
+        """True if all messages are plain.
+
+        A plain message is from the user or the assistant, and holds only visible text. A plain message of the assistant
+        does not directly follow another message of the assistant, and cannot be a repetition of an earlier reply.
         """
         before = "user"
         for message in messages:
             if message.role == before == "assistant":
+                return False
+            reply = message.meta.reply
+            if reply and (reply == self._stored.references.last_reply or reply_key(message) is not None):
                 return False
             before = message.role
             if message.role != "user" and (message.role != "assistant" or message.kind):
@@ -121,9 +127,10 @@ class RepairedHistory:
         return True
 
     def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message], ending: bool) -> Repaired:
-        """The repaired history if only plain messages follow the stored part.
+        """The repaired history, if `rest` (the messages after the stored part) holds only plain messages.
 
-        The only possible repair is a placeholder at the end.
+        Plain messages need no repair, but a placeholder may be needed at the end. The messages up to the last user
+        message are added to the stored part.
         """
         stored = self._stored
         users = [place for place, message in enumerate(rest) if message.role == "user"]
@@ -175,7 +182,7 @@ def _last_split(run: RepairRun) -> int:
     """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
 
     In `run.out`, all messages before that user message come from earlier input messages, and all messages after it come
-    from later input messages. The returned index is never that of a placeholder that repair added.
+    from later input messages. The message at the returned index is never a placeholder that repair added.
     """
     users = {entry.index for entry in run.entries if entry.side == "user"}
     origins = [each.origin for each in run.out]

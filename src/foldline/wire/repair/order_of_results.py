@@ -20,12 +20,12 @@ from foldline.wire.repair.context import (
     RepairContext,
     RepairEntry,
     ResultSlot,
+    are_two_replies,
     has_same_parts,
     is_same_reply,
     is_silent,
 )
 from foldline.wire.repair.results_for_calls import closing_result, orphan_as_text, result_for_call
-from foldline.wire.repair.separate_replies import are_two_replies
 
 
 class ResultOrder:
@@ -67,10 +67,10 @@ class ResultOrder:
         return max(place, last + 1)
 
     def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
-        """The messages of a reply in groups.
+        """The messages of `reply`, split into groups. The results of a group's calls are placed after that group.
 
-        A group ends after a message with an unanswered call if the next message belongs to another reply of the
-        provider.
+        `reply` may hold several consecutive replies of the provider. The first message of such a reply starts a new
+        group if the message before it has an unanswered call.
         """
         if len(reply) == 1:
             return [reply]
@@ -84,9 +84,9 @@ class ResultOrder:
     def _are_apart(self, before: RepairEntry, entry: RepairEntry) -> bool:
         """True if two messages belong to different replies of the provider.
 
-        For formats that accept results anywhere after their calls, this is True only if both messages have a reply id.
+        For formats that accept results anywhere after their calls, one of the two messages must also have a reply id.
         """
-        if self.context.grammar.adjacency == "after" and not (before.message.meta.reply and entry.message.meta.reply):
+        if self.context.grammar.adjacency == "after" and not (before.message.meta.reply or entry.message.meta.reply):
             return False
         return not is_same_reply(before, entry)
 
@@ -152,12 +152,11 @@ class ResultOrder:
         return entry.message.with_parts(*parts)
 
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
-        """One message of a reply with calls, joined with the assistant's messages directly before this message.
+        """The message of an entry, joined with the assistant's messages directly before it.
 
         If the format demands that a call follows a user message, two replies of the provider are not joined. A
-        placeholder of the user separates the two replies.
+        placeholder user message separates the two replies.
         """
-        own = OutgoingMessage(entry.index, message, "assistant")
         before: list[Part] = []
         place = len(self.out) - 1
         if self.context.grammar.results_together and not is_exact(message, self.context.target.element_format):
@@ -165,9 +164,9 @@ class ResultOrder:
             if not is_exact(next(spoken, message), self.context.target.element_format):
                 return message  # the renderer joins them
         while place >= 0 and self.out[place].side in ("assistant", ""):
-            if self.context.grammar.calls_after_user and are_two_replies(self.out[place], own):
-                break
             if self.out[place].side:
+                if self.context.grammar.calls_after_user and are_two_replies(self.out[place].message, message):
+                    break
                 before[:0] = self.out.pop(place).message.parts
             place -= 1
         if not before:
@@ -177,8 +176,10 @@ class ResultOrder:
         return message.with_parts(*before, *message.parts)
 
     def _emit_results(self, slots: list[CallSlot], place: int) -> None:
-        """Append the results of a reply: first the results that already follow it, then results from other places, then
-        closing results.
+        """Append the results of a reply.
+
+        First come the results that already follow the reply, then results moved from other positions, then closing
+        results.
         """
         near: list[RepairEntry] = []
         if self.context.grammar.adjacency == "after":
@@ -201,7 +202,7 @@ class ResultOrder:
             self._emit(last, self._resolved(last), "user")
 
     def _entries_in_place(self, place: int, wanted: set[ResultSlot]) -> list[RepairEntry]:
-        """The messages directly after a reply that hold only its results.
+        """The messages directly after a reply, as long as they hold only results of this reply.
 
         The last of these messages may also hold other parts.
         """
@@ -232,9 +233,9 @@ class ResultOrder:
         )
 
     def _move_results(self, far: list[ResultSlot]) -> None:
-        """Append results from other places.
+        """Append the results that are at wrong positions.
 
-        If a message holds nothing else, the whole message is appended, otherwise only its results.
+        If a message holds only such results, the whole message is appended. Otherwise only its results are appended.
         """
         for entry, group in groupby(far, key=lambda answer: answer.entry):
             answers = list(group)
@@ -274,7 +275,7 @@ class ResultOrder:
     def _resolved(self, entry: RepairEntry, *, moved: bool = False) -> Message:
         """The message with changed results: each result gets the id of its call, and each orphan result becomes a text.
 
-        With `moved`, results that must be moved to another place are left out.
+        With `moved`, results that must be moved to another position are left out.
         """
         free = self.context.grammar.adjacency == "after"
         answers = iter(entry.answers)

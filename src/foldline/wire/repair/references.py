@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from foldline.message import ToolCall, ToolResult
@@ -26,11 +27,15 @@ class References:
     unanswered: set[str] = field(default_factory=set)
     """Ids of calls that have no result after them; "" for a call without an id."""
     items: set[str] = field(default_factory=set)
+    replies: set[Hashable] = field(default_factory=set)
+    """Keys of replies (see `repeated_replies`)."""
+    last_reply: str = ""
+    """The id of the last reply. A log may hold further messages of this reply after the results of its calls."""
     server_calls: set[str] = field(default_factory=set)
-    """Ids of server-side calls (calls that the provider runs itself) that have no result and can no longer get one."""
+    """Ids of server-side calls (calls that the provider runs itself)."""
 
     def add(self, run: RepairRun, last: int) -> bool:
-        """Add the ids of a run's messages up to index `last`.
+        """Add the ids in the messages of a repair run, up to index `last`.
 
         Returns False if one of these messages has a server-side call that is still pending.
         """
@@ -40,11 +45,17 @@ class References:
             found = server_calls_of(run.ordered[: end + 1], context)
             if len(found.lost) < len(found.unanswered):
                 return False
-            self.server_calls.update(name for name, *_ in found.lost)
+            self.server_calls |= found.names
         for entry in run.entries:
-            if entry.index <= last and (entry.slots or entry.answers):
+            if entry.index > last:
+                break
+            if entry.side == "assistant":
+                self.last_reply = entry.message.meta.reply
+            if entry.slots or entry.answers:
                 self._add_entry(entry, last)
         self.items.update(key for key, places in context.items.items() if places[0] <= last)
+        if context.replies:
+            self.replies.update(key for key, places in context.replies.items() if places[0] <= last)
         return True
 
     def _add_entry(self, entry: RepairEntry, last: int) -> None:
@@ -65,17 +76,25 @@ class References:
         self.early_results |= other.early_results
         self.unanswered |= other.unanswered
         self.items |= other.items
+        self.replies |= other.replies
+        self.last_reply = other.last_reply
         self.server_calls |= other.server_calls
 
     def are_used_by(self, run: RepairRun, after: int = -1) -> bool:
         """True if a message of the run with an index above `after` refers to one of these ids."""
-        if any(key in self.items and places[-1] > after for key, places in run.context.items.items()):
+        context = run.context
+        if any(key in self.items and places[-1] > after for key, places in context.items.items()):
             return True
+        for key, places in context.replies.items():
+            if key in self.replies and places[-1] > after:
+                return True
         own_calls = set[str]()
         return any(entry.index > after and self._is_used_by(entry, own_calls, run) for entry in run.entries)
 
     def _is_used_by(self, entry: RepairEntry, own_calls: set[str], run: RepairRun) -> bool:
         """True if a message refers to one of these ids. `own_calls` collects the ids of the calls seen so far."""
+        if self.last_reply and entry.message.meta.reply == self.last_reply:
+            return True
         slots = iter(entry.slots)
         for part in entry.message.parts:
             if type(part) is ToolCall:

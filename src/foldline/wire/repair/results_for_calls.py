@@ -1,11 +1,12 @@
-"""Invariant: every call has at most one result, every result at most one call.
+"""Invariant: every call has at most one result, and every result answers at most one call.
 
 In practice, a result may come before its call or occur twice. A result may be an interim text that a later result
-replaces. A result may answer a call that a fold removed. This stage matches each result with its call. The modules
-`unique_call_ids` and `order_of_results` repair repeated ids and positions.
+replaces. A result may answer a call that a fold removed. This stage matches each result with its call. The module
+`unique_call_ids` repairs repeated ids, and `order_of_results` repairs wrong positions.
 
-A result that comes after the next reply is late. That reply answered a request in which the call had a closing or an
-interim result, and a part that was sent must not change. So a late result stays at its place, as text.
+A result that comes after the next reply is late. The request for that reply already contained another result of the
+call: an interim text or a placeholder. What was sent must not change, so the late result stays at its place, as text.
+For the same reason, a second result of a call is sent as text. If it only repeats the first result, it is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from foldline.message import Media, Part, Text, ToolCall, ToolResult, edited
-from foldline.placeholders import NO_RESULT, late_result_line, orphan_result_line
+from foldline.placeholders import NO_RESULT, late_result_line, orphan_result_line, second_result_line
 from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, ResultSlot
 
 
@@ -76,7 +77,7 @@ class CallIndex:
         return self._find_by_name(False, result.name) or self._find_by_name(True, result.name)
 
     def _find_by_name(self, has_id: bool, name: str) -> CallSlot | None:
-        """The newest unanswered call of a name; None if there is none. The index by name is built on demand."""
+        """The newest unanswered call with this name; None if there is none. The index by name is built on demand."""
         for slot in self.slots[self._indexed :]:
             for each in {slot.call.name, ""}:
                 self._by_name[bool(slot.call.id), each].add(slot)
@@ -105,23 +106,31 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
         if found is not None:
             found.answer, answer.slot = answer, found
         else:
-            _drop_result(answer, context, "a result that came before the one it repeats")
+            _set_second(answer, calls.last[answer.result.call_id].answer, context)
     return calls
 
 
 def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context: RepairContext) -> None:
-    """Match a result with its call. If a call has two results, the result with the higher rank stays."""
+    """Match a result with its call. If a call has two results, the first that is not an interim result stays."""
     slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
         early.append(answer)
     elif slot.entry.turn < answer.entry.turn and slot.call.kind not in context.grammar.open_calls:
         answer.late = True
-    elif slot.answer is not None and rank_of(answer) < rank_of(slot.answer):
-        _drop_result(answer, context)
+    elif slot.answer is not None and (answer.result.interim or not slot.answer.result.interim):
+        _set_second(answer, slot.answer, context)
     else:
         if slot.answer is not None:
             _drop_result(slot.answer, context)
         slot.answer, answer.slot = answer, slot
+
+
+def _set_second(answer: ResultSlot, first: ResultSlot | None, context: RepairContext) -> None:
+    """Drop a second result of a call if it is interim or repeats the first; otherwise mark it, to be sent as text."""
+    if answer.result.interim or (first is not None and answer.result.parts == first.result.parts):
+        _drop_result(answer, context)
+    else:
+        answer.second = True
 
 
 def rank_of(answer: ResultSlot | None) -> int:
@@ -133,18 +142,25 @@ def rank_of(answer: ResultSlot | None) -> int:
     return 0 if answer.result.interim else 1 if answer.result.is_error else 2
 
 
-def _drop_result(answer: ResultSlot, context: RepairContext, reason: str = "") -> None:
+def _drop_result(answer: ResultSlot, context: RepairContext) -> None:
     answer.slot, answer.dropped = None, True
-    code, usual = "result-duplicate", "a second result of the same call"
+    code, words = "result-duplicate", "a repetition of the result of a call"
     if answer.result.interim:
-        code, usual = "result-interim", "an interim result that a later one replaced"
-    context.note(code, answer.entry.index, f"{reason or usual} was left out ({answer.result.call_id})")
+        code, words = "result-interim", "an interim result of a call that has another one"
+    context.note(code, answer.entry.index, f"{words} was left out ({answer.result.call_id})")
 
 
 def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:
-    """The result, with the id or the name by which the format matches it with its call."""
+    """The result, with the id or the name by which the format matches it with its call.
+
+    If the result was read from an element for another kind of call, the result is marked as edited. It is then rendered
+    in the form that its call requires.
+    """
     result, slot = answer.result, answer.slot
     if slot is None or _is_tied(slot.call, result, context):
+        if slot is not None and not _has_form_of(slot.call, answer, context):
+            context.note("result-form", answer.entry.index, f"the result of {slot.call.id} got the form of its call")
+            return edited(result, name=result.name)
         return result
     call = slot.call
     context.note("id", answer.entry.index, f"a result got the id of the call it answers ({call.id or call.name})")
@@ -152,9 +168,18 @@ def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:
     return edited(result, call_id=call.id, name=result.name if by_id else call.name)
 
 
+def _has_form_of(call: ToolCall, answer: ResultSlot, context: RepairContext) -> bool:
+    """False for a result that was read from an element for another kind of call."""
+    wire = answer.entry.message.wire
+    if not context.grammar.result_types or wire is None or not isinstance(wire.value, dict) or not context.own(wire):
+        return True
+    return context.grammar.result_types.get(str(wire.value.get("type")), call.kind) == call.kind
+
+
 def _is_tied(call: ToolCall, result: ToolResult, context: RepairContext) -> bool:
     if call.id and call.id == result.call_id:
-        return context.grammar.pairing == "id" or result.name in ("", call.name)
+        unnamed = not result.name and not context.exact(result.wire)  # the renderer adds the name
+        return context.grammar.pairing == "id" or result.name == call.name or unnamed
     if context.grammar.pairing == "id":
         same_name = result.name == call.name or (not result.name and not context.own(call.wire))
         return call.id == result.call_id and same_name
@@ -171,12 +196,17 @@ def closing_result(slot: CallSlot, context: RepairContext) -> ToolResult:
 
 
 def orphan_as_text(answer: ResultSlot, context: RepairContext) -> tuple[Part, ...]:
-    """An orphan or late result as text and media parts of a user message."""
+    """An orphan, late or second result as text and media parts of a user message."""
     result = answer.result
     name = result.call_id or result.name
     if answer.late:
         context.note("result-late", answer.entry.index, f"the result of {name} came after the next reply: sent as text")
         line = late_result_line(result)
+    elif answer.second:
+        context.note(
+            "result-second", answer.entry.index, f"a second result of {name} says something else: sent as text"
+        )
+        line = second_result_line(result)
     else:
         context.note("result-orphan", answer.entry.index, f"the result of {name} answers no call: sent as text")
         line = orphan_result_line(result)

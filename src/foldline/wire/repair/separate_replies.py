@@ -1,14 +1,15 @@
 """Invariant: two replies are two turns.
 
-Each reply of the provider answers a request. If two replies follow each other, the second request ended with the first
-reply, and repair added a user message as a placeholder at its end. This placeholder must stay between the two replies.
+Each reply of the provider answers a request. If two replies follow each other, the request for the second reply ended
+with the first reply. Repair then added a placeholder user message at the end of that request. This placeholder must
+stay between the two replies.
 """
 
 from __future__ import annotations
 
 from foldline.message import user
 from foldline.placeholders import NO_NEW_PROMPT
-from foldline.wire.repair.context import OutgoingMessage, RepairContext
+from foldline.wire.repair.context import OutgoingMessage, RepairContext, are_two_replies
 from foldline.wire.repair.server_calls import is_paused
 
 
@@ -20,9 +21,10 @@ def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list
     turn: list[OutgoingMessage] = []
     """The messages of the assistant since the last message of the user."""
     for each in out:
-        if turn and are_two_replies(turn[-1], each) and not is_paused(turn, context):
+        is_next = bool(turn) and each.side == "assistant" and are_two_replies(turn[-1].message, each.message)
+        if is_next and not is_paused(turn, context):
             context.note(
-                "reply-follows", each.origin, "two replies in a row: a placeholder of the user was added between them"
+                "reply-follows", each.origin, "two replies in a row: a placeholder user message was added between them"
             )
             placeholder = user(NO_NEW_PROMPT, kind="note")
             separated.append(OutgoingMessage(turn[-1].origin, placeholder, "user"))
@@ -33,11 +35,3 @@ def separate_replies(out: list[OutgoingMessage], context: RepairContext) -> list
         elif each.side:
             turn = []
     return separated
-
-
-def are_two_replies(one: OutgoingMessage, other: OutgoingMessage) -> bool:
-    """True for two messages of the assistant with different reply ids."""
-    if one.side != "assistant" or other.side != "assistant":
-        return False
-    first, second = one.message.meta.reply, other.message.meta.reply
-    return bool(first and second) and first != second

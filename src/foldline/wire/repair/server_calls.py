@@ -21,13 +21,17 @@ class ServerCalls(NamedTuple):
     last_turn: int
     """Number of the assistant's last turn."""
     is_running: bool
-    """Whether the calls of the last turn may still run.
+    """Whether the provider may still run the unanswered server-side calls of the last turn.
 
-    The provider runs these calls if the request ends with the paused turn. The provider also runs these calls if the
-    last turn has calls for the client and the request ends with their results.
+    It may if the request ends with the last turn and that turn is paused. It also may if the last turn has calls for
+    the client and the request ends with their results.
     """
     callers: set[str]
     """Ids of server-side calls that wait for the client, because they made calls that the client must answer."""
+    names: set[str]
+    """Ids of all server-side calls."""
+    repeated: list[tuple[str, int, int]]
+    """Calls with the id of an earlier call: the id, the index of the message, the index of the part."""
 
     @property
     def lost(self) -> list[tuple[str, int, int, int]]:
@@ -40,10 +44,11 @@ class ServerCalls(NamedTuple):
 
 
 def server_calls_of(out: Sequence[OutgoingMessage], context: RepairContext) -> ServerCalls:
-    """The server-side calls and results in these messages that have no counterpart."""
+    """The server-side calls without a result, and the server-side results without a call, in these messages."""
     pending: defaultdict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
     orphans: list[tuple[str, int, int]] = []
-    callers = set[str]()
+    callers, names = set[str](), set[str]()
+    repeated: list[tuple[str, int, int]] = []
     turn, last, side, has_client_calls = 0, 0, "", False
     for row, each in enumerate(out):
         if each.side in ("user", "assistant") and each.side != side:
@@ -55,7 +60,10 @@ def server_calls_of(out: Sequence[OutgoingMessage], context: RepairContext) -> S
             last = turn
         for place, part in enumerate(each.message.parts):
             kind, name = server_part(part, context)
-            if kind == "call":
+            if kind == "call" and name in names and not pending[name]:
+                repeated.append((name, row, place))
+            elif kind == "call":
+                names.add(name)
                 pending[name].append((name, row, place, turn))
             elif kind == "result" and pending[name]:
                 pending[name].pop()
@@ -64,15 +72,18 @@ def server_calls_of(out: Sequence[OutgoingMessage], context: RepairContext) -> S
             elif type(part) is ToolCall and context.own(part.wire):
                 callers.add(string_at(part.wire.value.get("caller"), "tool_id"))
     unanswered = [call for calls in pending.values() for call in calls]
-    return ServerCalls(unanswered, orphans, last, has_client_calls or is_paused(out, context), callers)
+    return ServerCalls(unanswered, orphans, last, has_client_calls or is_paused(out, context), callers, names, repeated)
 
 
 def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages without server-side calls and results that have no counterpart."""
+    """The messages without unpaired server-side calls and results. A call that may still be running is kept."""
     found = server_calls_of(out, context)
     dropped: dict[int, set[int]] = {}
     for name, row, place in found.orphans:
         context.note("server-result", out[row].origin, f"the provider's own result for {name} has no call: left out")
+        dropped.setdefault(row, set()).add(place)
+    for name, row, place in found.repeated:
+        context.note("server-call", out[row].origin, f"the id of the provider's own call {name} occurs twice: left out")
         dropped.setdefault(row, set()).add(place)
     for name, row, place, _ in found.lost:
         context.note("server-call", out[row].origin, f"the provider's own call {name} has no result: left out")
@@ -96,7 +107,7 @@ def is_paused(out: Sequence[OutgoingMessage], context: RepairContext) -> bool:
     """True if the messages end with a paused reply.
 
     A paused reply is sent back unchanged, so that the provider continues it. A paused reply has the stop reason
-    "pause_turn", or it ends with a server-side call or its result.
+    "pause_turn", or it ends with a server-side call or with the result of such a call.
     """
     if not context.grammar.server_calls:
         return False

@@ -76,7 +76,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
 
 
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
-    """The message. If the format does not know the role in its wire form, the message becomes a user message."""
+    """The message. It becomes a user message if the format does not know the role in its wire form."""
     wire = message.wire
     role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:
@@ -233,7 +233,7 @@ def _repair_inner(inner: Part, result: ToolResult, own: bool, context: RepairCon
         inner = readable
     if context.grammar.error_text_only and result.is_error:
         return Text(text=unsupported_media(inner)) if isinstance(inner, Media) else None
-    if isinstance(inner, Media) and not context.grammar.media_in_results and context.own(inner.wire):
+    if isinstance(inner, Media) and not inner.text and not context.grammar.media_in_results:
         return Text(text=unsupported_media(inner))
     if isinstance(inner, Opaque) and inner.kind in _BROKEN and context.own(inner.wire):
         return None
@@ -249,7 +249,8 @@ def _repair_opaque(part: Opaque, index: int, message: Message, side: str, contex
         why = "it is not first" if own else "only its maker reads it"
         context.note("compaction", index, f"a compaction block of the provider is sent as text: {why}")
         return Text(text=compacted_by_provider(summary))
-    if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL)) and own:
+    is_empty = part.kind == "compaction" and isinstance(part.value, dict) and part.value.get("content") == ""
+    if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL) or is_empty) and own:
         context.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
         return None
     if part.kind in _MEDIA and side not in grammar.media_roles and own:

@@ -28,8 +28,7 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 
 
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
-    """Separate several calls with one id. Repetitions are dropped. Of the remaining calls, all except the first get new
-    ids.
+    """Drop repetitions among calls with the same id, and give new ids to all remaining calls except the first.
 
     A call of an earlier turn was already sent. So if a call of a later turn repeats a call of an earlier turn, the
     later call is dropped.
@@ -66,8 +65,8 @@ def _content_of(slot: CallSlot) -> tuple[str, str]:
 def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
     """True if a call repeats an earlier call: both calls are equal, and so are their results.
 
-    Within one reply, the results may also differ if they have different ranks. In different turns, the whole messages
-    must be equal.
+    Within one reply, the results may also differ if their ranks (`rank_of`) differ. In different turns, the whole
+    messages must be equal.
     """
     one, other = slot.answer, before.answer
     if one is None or other is None or _content_of(slot) != _content_of(before):

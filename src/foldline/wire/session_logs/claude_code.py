@@ -6,8 +6,9 @@ message from each reply, at the position of the reply's first line. The reader a
 with results. Where the tree forks, the reader follows only the branch with the last message.
 
 The parent of a line is often missing from the file. So the order of the file is kept, and a line with an unknown parent
-follows the line before it. Only the descendants of a *replaced* prompt or reply are left out. The transcript has all
-messages of a file, including those before a compaction. `segments` returns the messages that the model saw.
+follows the line before it. Only *replaced* prompts, *replaced* replies and their descendants are left out. The
+transcript has all other messages of a file, including those before a compaction. `segments` returns the messages that
+the model saw.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from foldline.wire.anthropic import parse as anthropic
 from foldline.wire.anthropic.framing import FRAMING
 from foldline.wire.anthropic.render import render
 from foldline.wire.field_access import block_types, object_at, string_at
-from foldline.wire.formats import Format, JsonLine, ReadNote, Sign, Transcript
+from foldline.wire.formats import BROKEN_LINE, Format, JsonLine, ReadNote, Sign, Transcript
 from foldline.wire.session_logs.claude_code_requests import LINE_TYPES as REQUEST_LINE_TYPES
 from foldline.wire.session_logs.claude_code_requests import RequestLog
 from foldline.wire.session_logs.claude_code_writer import SESSION_WRITER
@@ -43,7 +44,8 @@ _KINDS = (
 Each beginning is paired with the kind that the message gets.
 """
 
-
+_MESSAGE_TYPES = ("user", "assistant")
+"""The types of the lines that hold an API message."""
 _LONG_TEXT = 200
 """In a line that is not a message, texts with more than this number of characters are dropped.
 
@@ -70,9 +72,10 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
 
 
 def segments(found: Transcript) -> tuple[tuple[Message, ...], ...]:
-    """The messages between compactions; each segment begins with the digest of the messages before it.
+    """The messages of a transcript, divided into segments at its compactions.
 
-    Messages that a compaction kept verbatim are not repeated after its digest.
+    Each segment after the first begins with the digest of the messages before it. Messages that a compaction kept
+    verbatim are not repeated after its digest.
     """
     starts = [place for place, message in enumerate(found.messages) if message.kind == "digest" and place]
     bounds = [0, *starts, len(found.messages)]
@@ -99,7 +102,10 @@ def objects(lines: Iterable[JsonLine], notes: list[ReadNote]) -> list[JsonLine]:
     seen: dict[str, Any] = {}
     for line in lines:
         if not isinstance(line.value, dict):
-            notes.append(ReadNote(line.number, "not an object"))
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}a line must be an object"))
+            continue
+        if line.value.get("type") in _MESSAGE_TYPES and not isinstance(line.value.get("message"), dict):
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}field message: a message must be an object"))
             continue
         uuid = line.value.get("uuid")
         if isinstance(uuid, str):
@@ -137,7 +143,7 @@ def without_subagents(
 
 def api_message(value: dict[str, Any]) -> dict[str, Any] | None:
     """The API message (role and content) of a line; None for a line that the model does not see."""
-    if value.get("type") in ("user", "assistant"):
+    if value.get("type") in _MESSAGE_TYPES:
         payload = value.get("message")
         shown_only = value.get("isVisibleInTranscriptOnly") is True and value.get("isCompactSummary") is not True
         return payload if isinstance(payload, dict) and not shown_only else None
@@ -208,7 +214,7 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
         try:
             parts = _parts(payload)
         except WireError as error:
-            notes.append(ReadNote(line.number, f"not read: {error}"))
+            notes.append(ReadNote(line.number, f"{BROKEN_LINE}{error}"))
             continue
         found = _reply(line.value)
         if found and found == reply:
@@ -218,7 +224,9 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
         groups.append(([line], list(parts)))
         if line.value.get("type") == "assistant":
             reply, open_group = found, groups[-1]
-    notes.extend(ReadNote(numbers[0], f"{kind}: {len(numbers)} lines, no messages") for kind, numbers in others.items())
+    for kind, numbers in others.items():
+        lines_read = "1 line" if len(numbers) == 1 else f"{len(numbers)} lines"
+        notes.append(ReadNote(numbers[0], f"{kind}: {lines_read}, no messages"))
     messages = tuple(
         _message(name, group, tuple(parts), is_digest=group[0].number in digests) for group, parts in groups
     )

@@ -1,9 +1,10 @@
 """The requests that Claude Code really sent, rebuilt from the `api-request` lines of its newest session files.
 
-Each message of a request is stored once, in an `api-request-blob` line. System prompt and tools are stored once, in an
-`api-request-shape` line. An `api-request` line names an earlier request (`base`), how many of its messages the new one
-keeps (`keep`), and the hashes of the messages after them (`tail`). A hash is the SHA-256 of compact JSON with sorted
-keys. A request is proven if each of its stored values has the hash that the request names.
+Each message of a request is stored once, in an `api-request-blob` line. The system prompt and the tools are stored
+once, in an `api-request-shape` line. An `api-request` line names an earlier request (`base`). The new request begins
+with the first `keep` messages of the earlier request. `tail` holds the hashes of the messages that follow. A hash is
+the SHA-256 of compact JSON with sorted keys. A request is proven if each of its stored values has the hash that the
+request names.
 """
 
 from __future__ import annotations

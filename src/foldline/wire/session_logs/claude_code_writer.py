@@ -15,7 +15,7 @@ _SHARED = ("isSidechain", "userType", "cwd", "sessionId", "version", "gitBranch"
 
 
 def _session_lines(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """The session lines for a message; for a digest, a boundary line like Claude Code's own, then the digest."""
+    """The session lines for a message. A digest gets two lines: a boundary line like Claude Code's, and the digest."""
     base = {key: like[key] for key in _SHARED if key in like}
     if message.kind == "digest" and message.wire is None:
         boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", **base}
@@ -29,7 +29,7 @@ def _session_lines(message: Message, like: Mapping[str, Any], loss: LossCollecto
 
 
 def _events(message: Message, like: Mapping[str, Any], loss: LossCollector) -> list[dict[str, Any]]:
-    """The stream-json events for a message; for a digest, a boundary event, then a user message."""
+    """The stream-json events for a message. A digest gets two events: a boundary event and a user message."""
     base = {key: like[key] for key in ("session_id", "parent_tool_use_id") if key in like}
     if message.kind == "digest" and message.wire is None:
         boundary = {"type": "system", "subtype": "compact_boundary", **base, "compact_metadata": {"trigger": "manual"}}

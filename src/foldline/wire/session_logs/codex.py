@@ -14,7 +14,7 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.message import Message, Meta, Opaque, Part, Text, Usage, Wire
 from foldline.wire.field_access import object_at, string_at, time_of
-from foldline.wire.formats import Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
+from foldline.wire.formats import BROKEN_LINE, Format, JsonLine, LogWriter, LossCollector, ReadNote, Sign, Transcript
 from foldline.wire.openai_responses import parse as openai_items
 from foldline.wire.openai_responses.framing import FRAMING
 from foldline.wire.openai_responses.render import render
@@ -51,11 +51,11 @@ def parse(value: Any, raw: str | None = None) -> Message:
             return Message(role="system", parts=(Text(text=text),), wire=wire)
         if kind == "event_msg" and inner.get("type") in _COPIES:
             return Message(role=_COPIES[inner["type"]], parts=(Text(text=_text(inner, "message")),), wire=wire)
-    raise WireError("not a line of the conversation", field="type")
+    raise WireError("this line is not part of the conversation", field="type")
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """The message for an item. If the API does not know the type of the item, its opaque parts are never sent."""
+    """The message for an item. If the API does not know this type of item, the opaque parts are never sent."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
@@ -70,7 +70,7 @@ def _item(payload: dict[str, Any], wire: Wire) -> Message:
 def _digest(line: dict[str, Any]) -> tuple[Part, ...]:
     """The parts that replace all messages before a compaction.
 
-    The parts come from the replacement items, or else from the summary.
+    The parts come from the replacement items. If the line has no replacement items, the only part is the summary.
     """
     replaced = codex_log.history(line)
     if replaced is None:
@@ -123,7 +123,7 @@ class _RolloutReader:
         kind = value.get("type") if isinstance(value, dict) else None
         inner = codex_log.payload(value)
         if not isinstance(inner, dict):
-            self.notes.append(ReadNote(line.number, "not a line of a rollout"))
+            self.notes.append(ReadNote(line.number, f"{BROKEN_LINE}not a line of a rollout"))
         elif kind == "event_msg":
             self._event(inner, line)
         elif kind == "turn_context":

@@ -38,7 +38,7 @@ def payload(line: Any) -> Any:
 
 
 def history(line: Any) -> list[Any] | None:
-    """The items of a compaction line that replace everything before it; None if the line has none."""
+    """The items of a compaction line that replace everything before it; None if the line has no such items."""
     inner = payload(line) if string_at(line, "type") == "compacted" else None
     found = inner.get("replacement_history") if isinstance(inner, Mapping) else None
     return found if isinstance(found, list) else None
@@ -50,9 +50,7 @@ def is_sent(entry: Any) -> bool:
 
 
 def sendable(line: Any) -> StoredElements:
-    """Two values: the items of a line that may be sent, without log fields, and the kinds of all other items of the
-    line.
-    """
+    """The sendable items of a line, without log fields. `lost` lists the kinds of the items that are left out."""
     replaced = history(line)
     entries = [payload(line)] if replaced is None else replaced
     kept: list[Any] = []
@@ -75,7 +73,7 @@ def sendable(line: Any) -> StoredElements:
 
 
 def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
-    """The item without the fields that only logs have, and without found tools of a type that the API does not know.
+    """The item without the fields that only logs have, and without tools whose type the API does not know.
 
     The item's id stays if results refer to it.
     """

@@ -1,9 +1,9 @@
 """OpenHands trajectories: a list of events, read as messages of OpenAI's Chat Completions.
 
-Two generations of events are read. In the older one, an event has an `action` or an `observation`; an action of the
-model carries the whole reply of the model (`tool_call_metadata`). In the newer one (the SDK's), an event has a `kind`.
-Several actions can come from one reply; the reply becomes one message. Events that the model does not see, such as a
-change of state, are left out.
+Two generations of events are read. In the older generation, an event has an `action` or an `observation`; an action of
+the model carries the whole reply of the model (`tool_call_metadata`). In the newer generation (the SDK's), an event has
+a `kind`. Several actions can come from one reply; the reply becomes one message. Events that the model does not see,
+such as a change of state, are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.wire.openai_chat.usage import chat_usage
 
 NAME = "openhands"
 _SPEECH = ("message", "system", "finish")
-"""Actions that are messages, unless the model made them by a call."""
+"""Actions that are read as messages. If the model produced such an action with a tool call, it is read as that call."""
 _UNSEEN = ("recall", "change_agent_state", "null", "agent_state_changed", "condensation", "condensation_request")
 """Actions and observations that only OpenHands uses."""
 _KINDS = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent", "Condensation")
@@ -88,10 +88,9 @@ class _TrajectoryReader:
         elif action and call:
             yield from self._reply_of(event)
         elif action in _SPEECH:
-            role = "system" if action == "system" else "user" if event.get("source") == "user" else "assistant"
             self.tools += list_at(arguments, "tools")
             content = string_at(arguments, "content") or string_at(event, "message") or string_at(event, "content")
-            yield {"role": role, "content": content}
+            yield {"role": self._role(event), "content": content}
         elif action:  # a version without calls: the action stands for one
             fields = arguments or {key: event[key] for key in ("command", "code", "path", "content") if key in event}
             made = {key: value for key, value in fields.items() if key != "thought"}
@@ -100,8 +99,18 @@ class _TrajectoryReader:
         elif seen:
             yield self._result(string_at(call, "tool_call_id"), string_at(event, "content"))
 
+    def _role(self, event: Mapping[str, Any]) -> str:
+        """The role of an action that is read as a message.
+
+        An action without a source is from the user if only system messages come before it, else from the model.
+        """
+        if event.get("action") == "system":
+            return "system"
+        is_first = all(message.role == "system" for message in self.messages)
+        return "user" if event.get("source", "user" if is_first else "agent") == "user" else "assistant"
+
     def _reply_of(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The message of the reply that an action comes from, if it was not added yet."""
+        """The message of the reply that an action comes from; nothing if this reply was already added."""
         reply = _reply(event)
         key = string_at(reply, "id") or string_at(object_at(event, "tool_call_metadata"), "tool_call_id")
         if key in self._replies:

@@ -22,7 +22,7 @@ _SPACE = UUID("6f1c5a0e-2f0b-5d0b-9a51-0f01d11e0001")
 
 
 class _OutputLine(NamedTuple):
-    """A line to write: its value, its original text if unchanged, and whether it is new."""
+    """A line to write: its value, its original text if the line is unchanged, and whether it is new."""
 
     value: dict[str, Any]
     raw: str | None = None
@@ -34,7 +34,7 @@ class _OutputLine(NamedTuple):
 def rewritten_lines(
     name: str, records: Iterable[JsonLine], messages: Sequence[Message], loss: LossCollector
 ) -> list[str]:
-    """The lines of a session file in which these messages replace the original ones."""
+    """The lines of a session file in which these messages replace the original messages."""
     writer = format_of(name).writer
     if writer is None:
         raise ConfigError(f"session files of the format {name!r} cannot be written")
@@ -54,7 +54,7 @@ def rewritten_lines(
 
 
 def _sample_line(name: str, messages: Sequence[Message]) -> Mapping[str, Any]:
-    """A line of the file from which new lines copy the common fields; empty if there is none."""
+    """A line of the file from which new lines copy the common fields; an empty dict if there is none."""
     value = next((wire.value for message in messages if (wire := message.wire) and wire.format == name), None)
     value = value[0] if isinstance(value, list) else value
     return value if isinstance(value, dict) else {}
@@ -66,7 +66,7 @@ def _kind(value: Mapping[str, Any]) -> str:
 
 
 def _head_lines(source: Sequence[JsonLine], types: Sequence[str]) -> list[JsonLine]:
-    """The leading lines that are kept: the first line of the first type, and the last line of each other type."""
+    """The leading lines that are kept: the first line of the type `types[0]`, and the last line of each other type."""
     kept: dict[str, JsonLine] = {}
     for line in source:
         kind = _kind(line.value)
@@ -95,17 +95,16 @@ def _lines_of(
 def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_OutputLine]:
     """The lines, each with a parent that is still in the file.
 
-    If the original parent was removed, the parent is the line before.
+    If the original parent was removed, the line before becomes the parent.
     """
     if writer.id_fields is None:
         yield from lines
         return
     own, above = writer.id_fields
     there: set[Any] = set()
-    """The ids of the lines since the last new line.
+    """The ids of the lines since the last new line. Only these lines stay parents of later lines.
 
-    If the parent of a line is not in this set, the line before becomes its parent. So every line stays on the branch of
-    the new line.
+    A line with another parent gets the line before it as parent, so that it stays on the branch of the new line.
     """
     before: str | None = None
     for line in lines:

@@ -1,4 +1,4 @@
-"""Reads the usage in session logs that use a usage object of their own format."""
+"""Reads the usage in session logs that have their own kind of usage object."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def codex_usage(value: Any) -> Usage | None:
         written=count_at(last, "cache_write_input_tokens"),
         output=count_at(last, "output_tokens"),
         reasoning=count_at(last, "reasoning_output_tokens"),
+        total=count_at(last, "total_tokens"),
     )
 
 

@@ -122,7 +122,7 @@ class Assembler:
         self._stream.take(value)
 
     def _messages(self, value: dict[str, Any] | None, loss: LossCollector) -> tuple[Message, ...]:
-        """The messages of the assembled value; empty if the format's parser refuses it."""
+        """The messages of the assembled value; empty if the format's parser refuses the value."""
         if not list_at(value, self._format.list_key):
             return ()
         try:

@@ -59,7 +59,7 @@ class PartialObject:
 
 
 def whole_object(text: Any) -> dict[str, Any] | None:
-    """The JSON object in `text`, or None if it is incomplete or not an object."""
+    """The JSON object in `text`; None if the text is incomplete or is not a JSON object."""
     if not isinstance(text, str):
         return None
     try:

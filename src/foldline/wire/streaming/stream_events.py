@@ -35,7 +35,7 @@ def is_stream_manager(thing: Any) -> bool:
 
 
 def event_value(event: Any) -> Mapping[str, Any] | None:
-    """The JSON value of an event: a dict, or an object of an SDK. None for a value that is not an event."""
+    """The JSON value of an event, which is a dict or an object of an SDK; None for any other value."""
     if isinstance(event, Mapping):
         return event
     if getattr(event, "type", None) == "chunk" and hasattr(event, "chunk"):  # of client.chat.completions.stream
@@ -44,7 +44,7 @@ def event_value(event: Any) -> Mapping[str, Any] | None:
 
 
 def stream_format(value: Mapping[str, Any]) -> str:
-    """The request format whose streams have this event; "" if it is not clear."""
+    """The request format whose streams contain events like this one; "" if the format is not clear."""
     for name in REQUEST_FORMATS:
         reply = format_of(name).reply
         if reply is not None and reply.is_event(value):

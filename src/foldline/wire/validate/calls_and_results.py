@@ -40,7 +40,7 @@ def check_adjacent(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violati
 
 
 def _check_together(turn: PlainTurn, results: list[PlainBlock]) -> Iterator[Violation]:
-    """Violations of two rules: all calls of a turn are in one message, and all their results are in one message."""
+    """Violations of two rules: one message holds all calls of a turn, and one message holds all results."""
     for result in results:
         if result.at != results[0].at:
             yield Violation(
@@ -146,7 +146,7 @@ def check_server_calls(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Vio
 
 
 def is_paused_turn(turn: PlainTurn) -> bool:
-    """True for a paused reply, which ends with a server-side call or its result.
+    """True for a paused reply, which ends with a server-side call or with the result of such a call.
 
     Such a reply may be sent back, so that the provider continues it.
     """

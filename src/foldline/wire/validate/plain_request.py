@@ -61,7 +61,7 @@ class PlainBlock(NamedTuple):
 
 
 class PlainTurn(NamedTuple):
-    """One element of the list, or several elements that count as one turn."""
+    """One element of the message list, or several elements that count as one turn."""
 
     at: int
     """Index of the first element."""
@@ -97,7 +97,7 @@ def check_block(
     *,
     strict: bool = True,
 ) -> None:
-    """Add violations for a block of an unknown type, or with fields that its type does not allow.
+    """Add violations for a block that has an unknown type, or fields that its type does not allow.
 
     Without `strict`, only the type and the required fields are checked.
     """
@@ -111,7 +111,7 @@ def check_block(
 def check_fields(  # noqa: PLR0913
     value: Mapping[str, Any], fields: ObjectFields, name: str, index: int, request: PlainRequest, *, strict: bool = True
 ) -> None:
-    """Add a violation if a required field of an object is missing and, with `strict`, for each field that is refused.
+    """Add a violation for a missing required field. With `strict`, also add a violation for each refused field.
 
     Required fields that a separate rule checks are skipped here.
     """

@@ -108,10 +108,9 @@ def _check_values(elements: Sequence[Any], rest: Mapping[str, Any]) -> Iterator[
 
 
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
-    """The turns.
+    """The turns, with consecutive turns of one role merged if the format counts them as one turn.
 
-    Consecutive turns of one role are merged if the format counts them as one turn. Some formats merge only turns with
-    results.
+    Some formats merge only turns with results.
     """
     if grammar.adjacency == "after":
         return turns
@@ -194,7 +193,8 @@ def _check_first_and_last(turns: list[PlainTurn], grammar: Grammar) -> Iterator[
 def _check_system_messages(turns: list[PlainTurn], grammar: Grammar) -> Iterator[Violation]:
     """Violations for system messages inside the list.
 
-    Some models refuse all of them. In some formats, such a message must be at the end of a user turn.
+    Some models refuse all system messages in the list. In some formats, such a message must be at the end of a user
+    turn.
     """
     if grammar.inline_system == "refused":
         yield from (
@@ -264,7 +264,7 @@ def _check_images(request: PlainRequest, grammar: Grammar) -> Iterator[Violation
 
 
 def _image_fault(image: PlainBlock, grammar: Grammar) -> str:
-    """Why the provider cannot read the data of an image; "" if it can."""
+    """Why the provider cannot read the data of an image; "" if it can read the data."""
     if image.mime not in grammar.image_types:
         return f"an image of the type {image.mime[:80]!r}"
     shown = next((mime for start, mime in _STARTS.items() if image.data.startswith(start)), "")
@@ -278,7 +278,7 @@ def _image_fault(image: PlainBlock, grammar: Grammar) -> str:
 
 
 def _check_breakpoint_order(breakpoints: list[tuple[int, str]]) -> Iterator[Violation]:
-    """Violations for breakpoints with a time to live of one hour that come after a breakpoint with five minutes."""
+    """Violations for cache breakpoints of one hour that come after a cache breakpoint of five minutes."""
     short = False
     for index, ttl in breakpoints:
         if short and ttl == "1h":

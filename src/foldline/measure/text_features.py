@@ -1,0 +1,167 @@
+"""Features of a text from which its number of tokens is estimated.
+
+Every function takes linear time. The functions use `translate` and `count`, or they read the UTF-8 bytes as one large
+integer. To compare every byte with its neighbour in one operation, this integer is combined with a copy of itself that
+is shifted by 8 bits.
+"""
+
+from __future__ import annotations
+
+import re
+from math import sqrt
+
+_RANGES = (
+    (0x00, "t"), (0x0A, "n"), (0x0B, "t"), (0x0D, "n"), (0x0E, "t"), (0x20, "_"), (0x21, "p"), (0x30, "0"), (0x3A, "p"),
+    (0x41, "A"), (0x5B, "p"), (0x61, "a"), (0x7B, "p"), (0x7F, "t"), (0x80, "x"), (0xC0, "l"), (0xCC, "g"), (0xD0, "c"),
+    (0xD5, "h"), (0xE0, "i"), (0xE2, "s"), (0xE3, "j"), (0xE4, "z"), (0xEA, "k"), (0xEE, "y"), (0xF0, "e"),
+)  # fmt: skip
+"""Ranges of byte values: the first byte of each range, and the letter of its class.
+
+The classes are letters, digits, space, line ends, other control characters, punctuation, and the UTF-8 bytes of each
+script.
+"""
+CLASSES = b"".join(
+    letter.encode() * (end - first)
+    for (first, letter), (end, _) in zip(_RANGES, (*_RANGES[1:], (256, "")), strict=True)
+)
+"""A table for `bytes.translate`: the class of each byte."""
+
+SOLID = 64
+"""A run of at least this many letters, digits, + and / is taken as encoded data, not as a word.
+
+A line of a PEM file has this length.
+"""
+UNBROKEN = bytes(ord("w") if chr(byte) in "+/" or chr(CLASSES[byte]) in "aA0" else 0 for byte in range(256))
+"""A table for `bytes.translate`: `w` for each byte that encoded data may have (letters, digits, + and /), else 0."""
+
+ASCII_CLASSES = "aA0_ntp"
+_ASCII = bytes(range(128))
+_CODES = bytes(max(ASCII_CLASSES.find(chr(letter)), -1) % 8 for letter in CLASSES)
+_LETTERS = bytes({"a": 3, "A": 1}.get(chr(letter), 0) for letter in CLASSES)
+"""A table for `bytes.translate`: bit 0 is set for every ASCII letter, and bit 1 for lowercase letters."""
+
+
+def pair_code(pattern: str) -> int:
+    """The code that `class_pairs` returns for a pair of ASCII classes."""
+    first, second = map(ASCII_CLASSES.index, pattern)
+    return first * 16 + second
+
+
+def class_pairs(raw: bytes) -> bytes:
+    """One code for each byte: the class of the previous byte and the class of the byte itself.
+
+    Counting one code is three times as fast as counting a pattern of two classes.
+    """
+    codes = int.from_bytes(raw.translate(_CODES), "little")
+    return (codes | codes << 12).to_bytes(len(raw) + 2, "little")[1:-2]
+
+
+def lone_letters(raw: bytes) -> int:
+    """The number of lone letters, plus the number of lone lowercase letters. Only ASCII letters are counted.
+
+    A lone letter has no letter beside it, and a lone lowercase letter has no lowercase letter beside it. So the `x` of
+    `f(x)` counts twice. Minified code and random data have many lone letters.
+    """
+    letters = int.from_bytes(raw.translate(_LETTERS), "little")
+    return (letters & ~(letters << 8 | letters >> 8)).bit_count()
+
+
+def _spelling(byte: int) -> str:
+    letter = chr(byte).lower() if _LETTERS[byte] else ""
+    return "_" if not letter or letter in "aeiouy" else "j" if letter in "jqxz" else "c"
+
+
+_SPELLING = "".join(map(_spelling, range(256))).encode()
+
+
+def consonants(raw: bytes) -> tuple[int, int]:
+    """Two counts: the groups of four consonants, and the letters j, q, x and z after a consonant.
+
+    Both counts are low in words of any language, and high in letters that form no words, such as ciphertext.
+    """
+    letters = raw.translate(_SPELLING)
+    return letters.count(b"cccc"), letters.count(b"cj")
+
+
+LONG_RUNS = (b"p" * 8, b"a" * 16, b"A" * 8, b"0" * 8, b"n" * 8, b"t" * 8)
+"""Runs of one byte class. `cut_repeats` is called only for a text with one of them, to save time.
+
+The run of lowercase letters is longer, because many words have eight or more letters.
+"""
+_SEVEN = bytes(7)
+_EQUAL = re.compile(rb"\0+")
+_NO_SPACES = bytes(byte if byte != 0x20 and byte < 0x80 else byte ^ 0x80 for byte in range(256))
+
+
+def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
+    """The bytes, with each run of eight or more equal characters cut to one character.
+
+    Also returns how many of each character were cut. Spaces stay, because the patterns of indentation count them.
+    """
+    following = int.from_bytes(raw.translate(_NO_SPACES), "little") >> 8
+    differences = (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")  # 0 if the next is equal
+    kept, repeats, start = [], dict[int, int](), 0
+    first = differences.find(_SEVEN)
+    while first >= 0 and (match := _EQUAL.match(differences, first)):
+        byte, end = raw[first], match.end()
+        kept.append(raw[start:first])
+        repeats[byte] = repeats.get(byte, 0) + end - first
+        start = end
+        first = differences.find(_SEVEN, end)
+    return b"".join((*kept, raw[start:])), repeats
+
+
+_RULES = tuple((character * 4).encode() for character in "─━═—…█")
+
+
+def repeated_rules(raw: bytes) -> int:
+    """The number of groups of four equal line or bar characters, such as `────`."""
+    return sum(raw.count(rule) for rule in _RULES)
+
+
+_TWO_BYTES = bytes(ord("v") if 0x80 <= byte < 0xE0 else 0 for byte in range(256))
+
+
+def unbroken_alphabets(raw: bytes) -> int:
+    """The number of groups of 20 adjacent letters that have two bytes each (Greek, Cyrillic, Arabic).
+
+    Words are shorter than 20 letters. So such a group is not made of common words and needs more tokens.
+    """
+    return raw.translate(_TWO_BYTES).count(b"v" * 40)
+
+
+def without_ascii(raw: bytes) -> str:
+    """The characters that are not ASCII."""
+    return raw.translate(None, _ASCII).decode("utf-8", "surrogatepass")
+
+
+_WINDOW = 1_000
+
+
+def uncommon_characters(wide: str) -> float:
+    """How many more distinct characters a text has than prose of the same length.
+
+    The excess is computed for each piece of 1,000 characters and summed up.
+
+    Prose repeats common characters, even in Chinese, Japanese and Korean, which have thousands of characters. Random
+    text has many uncommon characters, and these have no tokens of their own.
+    """
+    windows = (wide[start : start + _WINDOW] for start in range(0, len(wide), _WINDOW))
+    return sum(max(0.0, len(set(window)) - 14 * sqrt(len(window))) for window in windows)
+
+
+_KNOWN = re.compile(
+    "[\u0080-\u017f\u0386-\u0482\u048a-\u0590\u05d0-\u060f\u061b-\u064a\u0660-\u06d5\u06ee-\u06ff\u0900-\u0eff\u1000-\u109f"
+    "\u10d0-\u10ff\u1200-\u137f\u1780-\u17ff\u1e00-\u1eff\u2000-\u206f\u20a0-\u20cf\u2190-\u2193\u2500-\u27bf"
+    "\u3000-\u30ff\u3130-\u318f\u4e00-\u9fff\uac00-\ud7a3\ufe00-\ufe0f\uff00-\uffef\U0001f100-\U0001faff]+"
+)
+"""Matches characters of the scripts and symbols for which the weights were fitted."""
+
+
+def rare_characters(wide: str) -> tuple[int, int]:
+    """The number of characters that belong to no common script, and the number of their UTF-8 bytes.
+
+    Such a character often has one token per byte. Examples are combining marks, Runic, Braille and private use.
+    """
+    rare = _KNOWN.sub("", wide)
+    return len(rare), len(rare.encode("utf-8", "surrogatepass"))

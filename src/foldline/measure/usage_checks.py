@@ -1,0 +1,214 @@
+"""Checks whether a usage figure can be trusted.
+
+A figure may be for another request, or count cached tokens twice or not at all. Each figure is compared with the size
+that the request should have had. A figure that deviates too much is doubted until a later figure confirms it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from foldline.measure.estimator import MARGIN
+from foldline.message import Usage
+
+MOST_HIDDEN = 150_000
+"""If the first figure shows more hidden tokens than this, it is not trusted until another figure
+shows the same number.
+"""
+JUMP = 0.5
+"""A figure is never trusted if it is lower than the estimate of the messages by more than this share.
+
+If the model's own tokenizer has counted the messages, the share is `MARGIN`.
+"""
+DRIFT = 0.2
+"""A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share.
+
+A figure above the expected size may differ by more: the estimated part of the expected size is added to the allowed
+difference. If another model answered, the share is `JUMP`, because that model may have another tokenizer.
+"""
+SLACK = 1_000
+"""A reported size that differs from the expected one by fewer tokens than this is not doubted.
+
+The reason is that very small requests consist mostly of framing, which is hard to predict.
+"""
+AGREE = 0.2
+"""A doubted figure is trusted if an earlier doubted figure deviated by nearly the same amount.
+
+The two deviations may differ by at most this share of the growth between the requests.
+"""
+LEAST_GROWTH = 100
+"""Two doubted figures confirm each other only if the request grew by at least this many tokens between them."""
+WHOLE_SHARE = 0.8
+"""The least share of the expected size at which the cached tokens of a first figure are taken as counted twice.
+
+A first figure sometimes exceeds the expected size by exactly its cached tokens. If these are at least this share, they
+were probably counted twice, and the figure is doubted. If they are fewer, they may be tokens that the provider adds.
+"""
+
+
+RUNNING_TOTAL = 0.25
+"""The tolerance of the check for running totals, as a share of the size of the request.
+
+A figure looks like a running total of all requests if it exceeds the last trusted figure by the size of the request,
+within this tolerance. A second such figure in a row is not trusted.
+"""
+STEADY = 0.03
+"""The share by which a figure may be below the lowest possible size (`smallest`), because counts vary a little."""
+
+
+def lowest_figure(estimated: float, counted: float) -> float:
+    """The lowest trusted figure for a request.
+
+    `estimated` is the estimate of all its messages, and `counted` is the part of it that the model's own tokenizer has
+    counted.
+    """
+    return max((1 - JUMP) * estimated - SLACK, (1 - MARGIN) * counted - LEAST_GROWTH)
+
+
+class Doubt(NamedTuple):
+    """A usage figure that was not trusted."""
+
+    expected: int
+    """The size that the request should have had."""
+    gap: int
+    """The usage figure minus the expected size."""
+
+    def is_confirmed_by(self, expected: int, gap: int) -> bool:
+        """Whether a later figure deviates by about the same amount, although the request has grown.
+
+        Hidden tokens cause a constant deviation. A deviation that grows with the request comes from tokens that are
+        counted twice. If the deviation is as large as the previous request, cached tokens were counted twice or not at
+        all. In these two cases the result is False.
+        """
+        growth = expected - self.expected
+        if growth < LEAST_GROWTH or abs(gap - self.gap) > AGREE * growth:
+            return False
+        return abs(abs(gap) - self.expected) > max(AGREE * growth, DRIFT * self.expected)
+
+    def followed_by(self, expected: int, gap: int) -> Doubt:
+        """The doubted figure to remember after one more doubted figure.
+
+        If the two figures are nearly equal, the old figure is returned, otherwise the new figure.
+        """
+        is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
+        return self if is_same else Doubt(expected, gap)
+
+
+class FirstFigure(NamedTuple):
+    """A first figure that shows many hidden tokens, until a second figure shows the same number.
+
+    Hidden tokens cannot be told from a wrong figure by the first figure alone. So no fold is made because of it.
+    """
+
+    hidden: int
+    """The hidden tokens that were known before the figure."""
+    expected: int
+    """The estimate of the request with these hidden tokens."""
+    gap: int
+    """The usage figure minus the estimate."""
+
+    def is_confirmed_by(self, expected: int, gap: int, *, is_exact: bool) -> bool:
+        """Whether a figure for a longer request shows about the same hidden tokens.
+
+        A figure that is a multiple of the size shows more of them, because the request has grown. `is_exact` says
+        whether the growth was counted by the model's own tokenizer. An estimate of the growth may be half of it.
+        """
+        growth = expected - self.expected
+        return growth >= LEAST_GROWTH and abs(gap - self.gap) <= (AGREE if is_exact else 1.0) * growth
+
+
+class Expectation(NamedTuple):
+    """The size that a request should have had, and other values for the check of its usage figure."""
+
+    tokens: int
+    """The expected size of the request."""
+    estimated: int
+    """The part of the view that is only estimated, in tokens."""
+    messages: float
+    """Estimated tokens of the messages in the request, without thinking of earlier turns.
+
+    The estimate is corrected by the learned ratio if the ratio is above 1.
+    """
+    lowest: float
+    """The lowest trusted figure: a lower one lacks a part of the messages (see `lowest_figure`)."""
+    anchor: int | None
+    """The last trusted figure; None if no figure was trusted yet."""
+    smallest: int
+    """The lowest possible size of the request: the last trusted figure minus what may have been removed since then."""
+    added: int
+    """Tokens that were added since the last trusted figure."""
+    totals: int
+    """How many figures directly before this one look like running totals."""
+    same_model: bool
+    """Whether this figure and the last trusted figure come from the same model."""
+    doubt: Doubt | None
+    """The previous figure, if it was doubted."""
+
+    def tokens_counted_twice(self, usage: Usage) -> int:
+        """The number of cached tokens that a figure counts twice.
+
+        If the figure exceeds the expected size by just the number of cached tokens, they were counted twice. Before the
+        first trusted figure, the excess may also be tokens that the provider adds and caches. So before that figure,
+        the result is 0 if the cached tokens are less than `WHOLE_SHARE` of the expected size.
+        """
+        gap, doubtful = usage.prompt - self.tokens, SLACK // 2 + round(MARGIN * self.estimated)
+        if gap <= doubtful:
+            return 0
+        for cached in {usage.cache_read, usage.cache_write, usage.cache_read + usage.cache_write}:
+            if not 0 < cached <= self.tokens + doubtful or abs(gap - cached) > doubtful:
+                continue
+            if self.anchor is not None or cached >= WHOLE_SHARE * self.tokens:
+                return cached
+        return 0
+
+    def is_plausible(self, prompt: int) -> bool:
+        """False if a figure is so far from the expected size that it is not trusted yet.
+
+        Before any figure is trusted, the number of hidden tokens is not known. So a figure may then exceed the expected
+        size by up to `MOST_HIDDEN` tokens plus the estimate of the messages (see `FirstFigure`).
+        """
+        gap = prompt - self.tokens
+        if self.anchor is None:
+            return self.is_enough(prompt) and gap <= MOST_HIDDEN + self.estimated
+        if not self.is_enough(prompt) or (self.totals and self.looks_like_total(prompt)):
+            return False
+        if self.same_model and prompt < (1 - STEADY) * self.smallest - LEAST_GROWTH:
+            return False
+        allowed = self.surprise if self.same_model else SLACK + JUMP * self.tokens
+        if -allowed <= gap <= allowed:
+            return True
+        counts_twice = abs(gap - self.anchor) <= SLACK // 2 + MARGIN * self.estimated
+        return self.doubt is None and not counts_twice and 0 < gap <= allowed + self.estimated
+
+    @property
+    def surprise(self) -> float:
+        """The largest difference from the expected size that needs no second figure."""
+        return SLACK + DRIFT * self.tokens
+
+    def is_confirmed(self, prompt: int) -> bool:
+        """Whether the last doubted figure confirms this figure, and this figure is not too low for the messages."""
+        confirmed = self.doubt is not None and self.doubt.is_confirmed_by(self.tokens, prompt - self.tokens)
+        return confirmed and self.is_enough(prompt)
+
+    def is_enough(self, prompt: int) -> bool:
+        """False if a figure is far below the size of the messages.
+
+        For example, a figure may lack the cached tokens, or the provider has truncated the request.
+        """
+        return prompt >= self.lowest
+
+    def looks_like_total(self, prompt: int) -> bool:
+        """Whether a figure looks like a running total of all requests.
+
+        A running total exceeds the last trusted figure by the size of the whole request. A correct figure exceeds
+        the last trusted figure only by the growth of the request.
+        """
+        is_as_expected = prompt - self.tokens <= SLACK // 5
+        if self.anchor is None or is_as_expected or self.added >= (1 - RUNNING_TOTAL) * self.messages:
+            return False
+        return abs(prompt - self.anchor - self.messages) <= RUNNING_TOTAL * self.messages + SLACK // 5
+
+    def doubt_about(self, prompt: int) -> Doubt:
+        """The doubt to remember after this figure was not trusted. It depends on an earlier doubt, if there is one."""
+        gap = prompt - self.tokens
+        return Doubt(self.tokens, gap) if self.doubt is None else self.doubt.followed_by(self.tokens, gap)
