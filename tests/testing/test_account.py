@@ -253,3 +253,12 @@ def test_max_tokens_zero_warms_the_cache() -> None:
     reply = account.answer("anthropic", anthropic(user(marked), model="claude-opus-5", max_tokens=0))
     assert reply.body["content"] == []
     assert reply.body["usage"]["cache_creation_input_tokens"] > 1_000
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5"])
+@pytest.mark.parametrize("counter", [None, lambda text: len(text.split())], ids=["default", "own"])
+def test_a_text_has_as_many_tokens_in_a_reply_of_claude_as_in_a_prompt(model: str, counter: Any) -> None:
+    account, words = Account(counter=counter), "the queue keeps order " * 8_000
+    reply = ScriptedReply(text=words, calls=(("read_file", {"path": "a.py"}),))
+    usage = account.answer("anthropic", anthropic(user(words), model=model), reply=reply).body["usage"]
+    assert usage["output_tokens"] == pytest.approx(usage["input_tokens"], rel=0.02)

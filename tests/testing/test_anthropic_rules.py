@@ -315,6 +315,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
             "cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
         ),
     ),
+    "automatic caching for an hour behind five minutes": (
+        anthropic(user([text(cache_control=MARK), text()]), cache_control=HOUR),
+        "mark_order",
+        "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block.",
+    ),
+    "automatic caching with another lifetime than the last block": (
+        anthropic(user([text(cache_control=HOUR)]), cache_control=MARK),
+        "mark_lifetime",
+        "cache_control.ttl: the last block already has a cache_control with a different ttl.",
+    ),
     "mark on thinking": (
         anthropic(user(), assistant([{**thinking(), "cache_control": MARK}, text()]), user()),
         "field_unknown",

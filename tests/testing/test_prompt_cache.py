@@ -92,6 +92,19 @@ def test_an_entry_expires_after_five_minutes_unless_it_is_read() -> None:
     assert usage(simulated, request(words(2_000)))["cache_read_input_tokens"] == 0
 
 
+def test_reading_a_long_prefix_renews_the_shorter_ones_in_it() -> None:
+    clock = Clock()
+    simulated = account(clock)
+    system = [{"type": "text", "text": words(2_000, "s"), "cache_control": MARK}]
+    usage(simulated, request(words(2_000), system=system))
+    for _ in range(4):
+        clock.now += 200
+        usage(simulated, request(words(2_000), system=system))
+    clock.now += 200
+    found = usage(simulated, request(words(2_000, "other"), system=system))
+    assert 2_000 <= found["cache_read_input_tokens"] < 3_000
+
+
 def test_an_hour_is_billed_apart_and_lasts_an_hour() -> None:
     clock = Clock()
     simulated = account(clock)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import foldline
+from foldline import digesters
 from foldline.testing import SimulatedProvider
 from foldline.testing.provider import ScriptedReply, fail
 from support.provider_requests import anthropic, chat, text, user
@@ -134,3 +136,34 @@ def test_the_same_requests_get_the_same_answers() -> None:
             return [post(provider, "/v1/messages", anthropic(user()))[1] for _ in range(2)]
 
     assert run() == run()
+
+
+def folded_by(provider: SimulatedProvider) -> foldline.Fold:
+    """The fold of a session whose digest the provider writes."""
+    digester = digesters.anthropic("claude-haiku-4-5", base_url=provider.url, api_key="any")
+    session = foldline.Session(model="claude-sonnet-5", digester=digester)
+    for turn in range(8):
+        session.add({"role": "user", "content": f"Part {turn}: " + "the queue keeps its order. " * 300})
+        session.add({"role": "assistant", "content": f"Part {turn} is done."})
+    session.add({"role": "user", "content": "And now?"})
+    made = session.fold(force=True)
+    assert made is not None
+    return made
+
+
+def test_a_request_for_a_digest_gets_one_and_leaves_the_script_to_the_agent() -> None:
+    with SimulatedProvider() as provider:
+        provider.script("for the agent")
+        made = folded_by(provider)
+        assert made.digest is not None
+        assert (made.digest.by, made.digest.cause) == ("claude-haiku-4-5", "")
+        assert post(provider, "/v1/messages", anthropic(user()))[1]["content"][0]["text"] == "for the agent"
+
+
+def test_answers_can_be_scripted_for_one_model() -> None:
+    with SimulatedProvider() as provider:
+        provider.script(*["This is no digest."] * 3, model="claude-haiku-4-5")
+        made = folded_by(provider)
+        assert made.digest is not None
+        assert made.digest.by == "local"
+        assert "lacks the headings" in made.digest.cause

@@ -11,7 +11,7 @@ to its own views.
         assert_sendable([{"role": "user", "content": "hello"}], "openai")
 
 `FAULTS` names the ways in which a digester can fail. `faulty` returns a digester that fails in a given way. `Scripted`
-is a digester function that returns the reply of a test and records its calls.
+is a digester function that returns a reply given by the test and records its calls.
 
     def test_my_session_survives_a_digester_that_hangs():
         session = Session(digester=faulty("hang"), policy=Policy(digest_seconds=1))
@@ -44,17 +44,20 @@ LATE_SECONDS = 1.5
 def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     """Every rule that a request breaks.
 
-    The request is a body, a list of wire messages or of `Message` values, or a `Rendered`. If a body has more fields
-    than the messages and the system text, it counts as a whole request. A whole request must have all fields that the
-    provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of OpenAI's formats
-    may have unknown fields if its model is not from OpenAI, because other servers accept them.
+    The request is a body, a list of wire messages, a list of `Message` values, or a `Rendered`. If a body has any field
+    besides the messages and the system text, the body counts as a whole request. A whole request must have all fields
+    that the provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of
+    OpenAI's formats may have unknown fields if its model is not from OpenAI, because other servers accept unknown
+    fields.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'
     """
     if isinstance(request, Rendered):
         if format not in ("", request.format):
-            raise ConfigError(f"rendered in format {request.format!r}, not {format!r}", hint="leave out the format")
+            raise ConfigError(
+                f"the request was rendered in format {request.format!r}, not in {format!r}", hint="leave out the format"
+            )
         return check(request.format, request.body)
     if not format:
         raise ConfigError("no wire format was given", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
@@ -67,7 +70,7 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
 
 
 def assert_sendable(request: Any, format: str = "") -> None:
-    """Raise an AssertionError if the request breaks a rule. The error lists every such rule with the provider's answer.
+    """Raise an AssertionError if the request breaks a rule. The error lists each broken rule and the provider's answer.
 
     >>> assert_sendable([{"role": "user", "content": "hello"}], "anthropic")
     """
@@ -80,8 +83,9 @@ def assert_sendable(request: Any, format: str = "") -> None:
 
 
 class Scripted:
-    """The function of a `Digester` for tests. The function returns or raises the given reply, and records its calls in
-    `asks`.
+    """A digester function for tests, which returns the given reply.
+
+    If the reply is an exception, the function raises it. `asks` records the calls.
 
     >>> scripted = Scripted("# Objective" + chr(10) + "Ship it.")
     >>> scripted(DigesterCall(system="", text="...")).text.split()
@@ -93,7 +97,7 @@ class Scripted:
         self.asks: list[DigesterCall] = []
 
     def __call__(self, ask: DigesterCall) -> Any:
-        """Record the call, and return or raise the given reply."""
+        """Record the call and return the given reply. If the reply is an exception, raise it."""
         self.asks.append(ask)
         reply = self.reply(ask) if callable(self.reply) else self.reply or proper(ask)
         if isinstance(reply, Exception):
@@ -143,6 +147,9 @@ _FAULTS: dict[str, Callable[[DigesterCall], Any]] = {
     ),
     "tool call as a JSON block": lambda ask: f'{proper(ask)}\n{{"type": "tool_use", "name": "read", "input": {{}}}}',
     "tool call in brackets": lambda ask: f"{proper(ask)}\n[read(path='a.py')]",
+    "tool call of Gemma": lambda _: "<start_function_call>call:read{path:<escape>a.py<escape>}<end_function_call>",
+    "tool call as in a hook": lambda ask: f'{proper(ask)}\n{{"tool_name": "read", "tool_input": {{"path": "a.py"}}}}',
+    "parallel tool call": lambda ask: f'{proper(ask)}\n{{"recipient_name": "functions.read", "parameters": {{}}}}',
     "shell command": lambda _: "```bash\nls -la src && cat README.md\n```",
     "request for the conversation": lambda _: "Sure! Please provide the conversation that you want me to summarize.",
     "only instructions": lambda _: "\n".join([INJECTED] * 4),
@@ -151,6 +158,7 @@ _FAULTS: dict[str, Callable[[DigesterCall], Any]] = {
     "length": lambda ask: DigesterReply(text=proper(ask), stop="length"),
     "filter": lambda ask: DigesterReply(text=proper(ask), stop="content_filter"),
     "error text": lambda _: "Error 529: the model is overloaded, try again later.",
+    "error body": lambda _: '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',
     "apology": lambda _: "I'm sorry, but I can't help with that.",
     "echo of the prompt": lambda ask: ask.system,
     "echo of the transcript": lambda ask: ask.text,

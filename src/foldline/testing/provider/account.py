@@ -24,7 +24,13 @@ from foldline.testing.provider.prompt_layout import PromptPiece, PromptReader
 from foldline.testing.provider.script import ScriptedReply
 from foldline.testing.provider.seal import Seal
 from foldline.testing.provider.token_rules import REPLY_TOKENS, TextCounter
-from foldline.testing.provider.window_rules import SimulatedModel, check_reply_limit, check_window, reply_limit
+from foldline.testing.provider.window_rules import (
+    SimulatedModel,
+    check_models,
+    check_reply_limit,
+    check_window,
+    reply_limit,
+)
 
 ENDPOINTS = ("create", "count", "compact")
 """The endpoints: create a reply, count the tokens of a prompt, compact a conversation (OpenAI only)."""
@@ -37,11 +43,11 @@ class Account:
     """One account at a provider.
 
     `seal` signs the content that the account sends. Accounts with the same seal belong to one provider, but an account
-    cannot read content that was signed for another account. `models` maps model names to a window or a
-    `SimulatedModel`; other models are then unknown. `counter` counts the tokens of a text. With `takes_foreign`, the
-    account accepts signatures and encrypted reasoning that another provider wrote. Use it for recorded histories.
-    `enforces_binding=False` simulates an old account. An old account accepts signed thinking even if the messages
-    before it have changed.
+    cannot read content that was signed for another account. `models` maps each model name to a window or a
+    `SimulatedModel`. If `models` is given, all other models are unknown. `counter` counts the tokens of a text. With
+    `takes_foreign`, the account accepts signatures and encrypted reasoning that another provider wrote. Use
+    `takes_foreign` for recorded histories. `enforces_binding=False` simulates an old account. An old account accepts
+    signed thinking even if the messages before the thinking have changed.
     """
 
     def __init__(  # noqa: PLR0913
@@ -58,6 +64,7 @@ class Account:
         needs_tools: bool = True,
     ) -> None:
         self.name = name
+        check_models(models)
         self.models = models
         self.seal = seal or Seal()
         self.takes_foreign = takes_foreign
@@ -80,7 +87,7 @@ class Account:
         endpoint: str = "create",
         reply: ScriptedReply | None = None,
     ) -> AccountReply:
-        """Judge a request and answer it with `reply`. Without `reply`, the answer repeats the last text.
+        """Judge a request and answer it with `reply`. Without `reply`, the answer repeats the request's last text.
 
         `model` is needed only for Gemini, because a Gemini request names its model in the address and not in the body.
         """
@@ -143,7 +150,7 @@ class Account:
         return sum(piece.tokens for piece in pieces) + REPLY_TOKENS
 
     def measure(self, format: str, model: str, body: Mapping[str, Any], pieces: list[PromptPiece]) -> PromptSize:
-        """Count the tokens of a prompt and look it up in the cache.
+        """Count the tokens of a prompt and look up the prompt in the cache.
 
         Raises `RequestRefused` if the prompt does not fit the window.
         """
@@ -169,10 +176,10 @@ class Account:
             seconds = 86_400
         return self.cache.automatic(model, pieces, minimum=OPENAI_MINIMUM, seconds=seconds, step=STEP)
 
-    def output_tokens(self, reply: ScriptedReply) -> int:
-        """The tokens of a reply."""
-        calls = sum(self.reader.count(f"{name} {arguments}") + 10 for name, arguments in reply.calls)
-        return max(1, self.reader.count(reply.text) + self.reader.count(reply.thinking) + calls)
+    def output_tokens(self, reply: ScriptedReply, ratio: float = 1.0) -> int:
+        """The tokens of a reply. `ratio` is the number of the model's tokens per counted token."""
+        texts = (reply.text, reply.thinking, *(f"{name} {arguments}" for name, arguments in reply.calls))
+        return max(1, round(ratio * sum(map(self.reader.count, texts))) + 10 * len(reply.calls))
 
     def charge(self, model: str, tokens: CachedPrompt, output: int, body: dict[str, Any]) -> AccountReply:
         """Bill a reply and return it."""

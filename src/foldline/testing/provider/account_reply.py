@@ -27,7 +27,7 @@ class AccountReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptSize:
-    """The tokens of a prompt by price, and whether the reply must be cut off because the window is full."""
+    """The tokens of a prompt, grouped by price, and whether the reply must be cut off because the window is full."""
 
     tokens: CachedPrompt
     fills_window: bool = False

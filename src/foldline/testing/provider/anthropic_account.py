@@ -1,4 +1,4 @@
-"""How an account answers a request to Anthropic: thinking, compaction, counting and the message."""
+"""Answers a request to Anthropic: checks thinking and compaction, counts the tokens, and writes the message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def answer(
     account: Account, body: Any, betas: tuple[str, ...], endpoint: str, reply: ScriptedReply | None
 ) -> AccountReply:
-    """Judge and answer a request to /v1/messages, or count it for /v1/messages/count_tokens."""
+    """Judge and answer a request to /v1/messages, or count its tokens for /v1/messages/count_tokens."""
     kind = "count" if endpoint == "count" else "request"
     check_anthropic(body, betas=betas, endpoint=kind, needs_tools=account.needs_tools)
     model = body["model"]
@@ -43,8 +43,7 @@ def answer(
         check_compaction_request(body)
     checked = _check_history(account, body)
     shown = without_dropped(body, checked.dropped)
-    is_new = not features_of(model).manual_thinking
-    pieces = account.reader.pieces("anthropic", shown, is_new_claude=is_new)
+    pieces = account.reader.pieces("anthropic", shown, is_new_claude=_is_new_claude(model))
     if endpoint == "count":
         return AccountReply(body={"input_tokens": account.total(pieces)})
     size = account.measure("anthropic", model, body, pieces)
@@ -55,6 +54,16 @@ def answer(
     if BINDING_BETA in betas:
         message["input_transformations"] = checked.transformations()
     return account.charge(model, size.tokens, output, message)
+
+
+def _is_new_claude(model: str) -> bool:
+    """Whether a model has the tokenizer of Claude 4.7 and later."""
+    return not features_of(model).manual_thinking
+
+
+def _ratio(account: Account, model: str) -> float:
+    """The number of tokens of a model per counted token, in prompts and in replies."""
+    return account.reader.ratio_of("anthropic", is_new_claude=_is_new_claude(model))
 
 
 def _check_history(account: Account, body: Mapping[str, Any]) -> ThinkingCheck:
@@ -78,7 +87,7 @@ def _message(
     position.open_message("assistant")
     signer = ThinkingSigner(seal=account.seal, model=model, account=account.name, position=position)
     content = [signer.sign(block) for block in anthropic_content(written, name)]
-    output = account.output_tokens(written)
+    output = account.output_tokens(written, _ratio(account, model))
     stop = written.stop or ("tool_use" if written.calls else "end_turn")
     if size.fills_window:
         stop = "model_context_window_exceeded"
@@ -94,13 +103,13 @@ def _compaction_message(
     count = len(body["messages"])
     summary = reply.text if reply and reply.text else f"Summary of {count} messages, the last: {_last_text(body)[:200]}"
     block = compaction_block(account.seal, summary=summary, model=model, account=account.name, position=position)
-    output = account.reader.count(summary)
+    output = account.output_tokens(ScriptedReply(text=summary), _ratio(account, model))
     usage = anthropic_usage(size.tokens, output)
     return anthropic_message(name, model, [block], "compaction", usage), output
 
 
 def _last_text(body: Mapping[str, Any]) -> str:
-    """The last text that was sent."""
+    """The last text in a request: a text block, or a tool result that is a string; "" if there is no such text."""
     for message in reversed(body["messages"]):
         for block in reversed(blocks_of(message.get("content"))):
             if block["type"] == "text":

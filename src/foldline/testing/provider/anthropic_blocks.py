@@ -89,7 +89,7 @@ def nested_blocks(block: Block) -> Iterator[tuple[str, Block]]:
 
 
 def request_blocks(body: dict[str, Any]) -> Iterator[tuple[str, Block]]:
-    """Every part of a request that can hold a cache mark, with its path, in the order in which the cache reads them."""
+    """The parts of a request that can hold a cache mark, each with its path, in the order of the prompt."""
     for index, tool in enumerate(body.get("tools") or ()):
         yield f"tools.{index}", tool
     if isinstance(body.get("system"), list):
@@ -106,12 +106,15 @@ def check_cache_marks(body: dict[str, Any]) -> None:
     """Raise for cache marks that Anthropic refuses.
 
     Anthropic refuses too many marks, a mark on an empty text, and a mark on a deferred tool. Anthropic also refuses a
-    mark for one hour that comes after a mark for five minutes.
+    mark for one hour that comes after a mark for five minutes. Automatic caching (`cache_control` of the request)
+    counts as a mark on the last block, and a mark of that block must have the same lifetime.
     """
-    marks = 1 if body.get("cache_control") else 0
+    automatic = body.get("cache_control")
+    marks = 1 if automatic else 0
     short = False
+    last: dict[str, Any] | None = None
     for where, block in request_blocks(body):
-        mark = block.get("cache_control")
+        mark = last = block.get("cache_control")
         if not mark:
             continue
         marks += 1
@@ -128,6 +131,14 @@ def check_cache_marks(body: dict[str, Any]) -> None:
                 "`messages`.",
             )
         short = short or mark.get("ttl") != "1h"
+    if automatic and last and last.get("ttl", "5m") != automatic.get("ttl", "5m"):
+        text = "cache_control.ttl: the last block already has a cache_control with a different ttl."
+        refuse("mark_lifetime", text)
+    if automatic and automatic.get("ttl") == "1h" and short:
+        refuse(
+            "mark_order",
+            "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block.",
+        )
     if marks > MAX_MARKS:
         refuse("too_many_marks", f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
 
@@ -193,6 +204,9 @@ def check_tools(body: dict[str, Any]) -> None:
             refuse("tool_definition", f"{where}.input_schema.type: Field required")
         if schema["type"] != "object":
             refuse("tool_definition", f"{where}.input_schema.type: Input should be 'object'")
+        if {"oneOf", "allOf", "anyOf"}.intersection(schema):
+            text = "input_schema does not support oneOf, allOf, or anyOf at the top level"
+            refuse("tool_definition", f"{where}.input_schema: {text}")
     if len(set(names)) != len(names):
         refuse("tool_definition", "tools: Tool names must be unique.")
     if tools and all(tool.get("defer_loading") for tool in tools):

@@ -1,4 +1,4 @@
-"""The fields and types of a request to Anthropic's Messages API, and the beta headers that some of them need."""
+"""The fields and types of Anthropic's Messages API, and the beta headers that some fields and types need."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _TYPE_NAMES = {"object": "dictionary", "array": "list", "map": "dictionary"}
 
 @lru_cache(maxsize=64)
 def _check(betas: frozenset[str], endpoint: str) -> Check:
-    """The compiled schema of an endpoint, including the fields and types that these beta headers allow."""
+    """The compiled schema of an endpoint, including the fields and types that the given beta headers allow."""
     schema = read_schema("anthropic")
     roots = {schema["request"], schema["count"]}
     types: dict[str, Any] = {}

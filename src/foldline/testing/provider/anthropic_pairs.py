@@ -33,8 +33,8 @@ def check_ids(messages: list[dict[str, Any]]) -> None:
 def check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> None:
     """Raise if a call has no result in the next message, or if a result has no call in the message before it.
 
-    Results must be the first blocks of their message. With `is_compaction`, calls without a result at the end of the
-    request are ignored here, because another rule refuses them.
+    Results must be the first blocks of their message. With `is_compaction`, unanswered calls in the last message are
+    ignored here, because another rule refuses these calls.
     """
     open_ids: list[str] = []
     end = [] if is_compaction else [{"role": "assistant", "content": []}]
@@ -53,7 +53,10 @@ def check_results(messages: list[dict[str, Any]], *, is_compaction: bool) -> Non
 
 
 def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str]:
-    """The ids of the calls that the leading results of a message answer. Raises for a result that answers no call."""
+    """The ids of the calls that are answered by the results at the start of a message.
+
+    Raises for a result that answers no call, and for a second result of one call.
+    """
     open_ids, answered = set(calls), set[str]()
     leading = True
     for index, block in enumerate(blocks):
@@ -79,10 +82,10 @@ def _answered_ids(blocks: list[Block], calls: list[str], number: int) -> set[str
 
 
 def check_server_tools(messages: list[dict[str, Any]]) -> None:
-    """Raise if a result of a server tool has no earlier call, or if a call has no result.
+    """Raise if a result of a server tool has no earlier call, or if a call of a server tool has no result.
 
-    A call that is still running needs no result yet. A call may still be running if it is in the last message. It may
-    also be running if its message has calls for the client and the last message answers them.
+    A call that is still running needs no result yet. A call may still be running if it is in the last message. A call
+    may also be running if it is in the last assistant message and this message has calls for the client.
     """
     calls: dict[str, tuple[int, str, str]] = {}
     waiting = set[str]()

@@ -122,7 +122,8 @@ def _check_messages(messages: list[dict[str, Any]]) -> None:
 def _check_system_messages(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
     """Raise if a system message is at a wrong position.
 
-    A system message must come directly after a user message, and before an assistant message or at the end.
+    A system message must come directly after a user message, or after a reply that ends with a server tool. The system
+    message must also be the last message or come directly before an assistant message.
     """
     first = messages[0]
     if first["role"] == "system":
@@ -191,7 +192,7 @@ def _check_thinking(body: dict[str, Any], messages: list[dict[str, Any]]) -> Non
 
 
 def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
-    """Raise if tool results follow the last assistant message and this message does not begin with thinking.
+    """Raise if the last assistant message does not begin with thinking although tool results follow it.
 
     The rule applies only to manual thinking (`thinking.type` is `enabled`).
     """

@@ -56,7 +56,7 @@ class Bill:
 
 
 def price(model: str, prompt: CachedPrompt, output: int, prices: Mapping[str, Prices]) -> float:
-    """The price of a request in US dollars, 0 for a model without known prices."""
+    """The price of a request in US dollars; 0 for a model without known prices."""
     found = prices.get(model) or model_of(model).prices
     if found is None:
         return 0.0

@@ -50,7 +50,7 @@ def minimum_tokens(model: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CachedPrompt:
-    """The prompt tokens of a request by price: plain, read from the cache, and written for five minutes or an hour."""
+    """The prompt tokens of a request by price: uncached, read from the cache, written for five minutes or an hour."""
 
     plain: int
     read: int = 0
@@ -71,7 +71,7 @@ class PromptCache:
         self._entries: dict[bytes, tuple[float, int]] = {}
 
     def anthropic(self, model: str, body: Mapping[str, Any], pieces: list[PromptPiece]) -> CachedPrompt:
-        """Read and write at the breakpoints of a request to Anthropic."""
+        """Read and write the cache at the breakpoints of a request to Anthropic."""
         prefixes, sums = _prefixes(model, pieces, _message_settings(body)), _sums(pieces)
         marks = {at: piece.mark for at, piece in enumerate(pieces) if piece.mark}
         if body.get("cache_control") and pieces:
@@ -101,7 +101,9 @@ class PromptCache:
     def _longest_hit(self, prefixes: list[bytes], marks: Mapping[int, str]) -> int:
         """The index of the last piece that is read from the cache; -1 if nothing is read from the cache.
 
-        A hit renews the entry's time to live.
+        A hit renews the time to live of the found entry and of the entries for all shorter prefixes. This agrees
+        with recorded sessions: the first request after a compaction still read the system prompt from the cache, hours
+        after it was written.
         """
         now, longest = self._clock(), -1
         for mark in marks:
@@ -109,15 +111,16 @@ class PromptCache:
                 if self._entries.get(prefixes[at], (0.0, 0))[0] > now:
                     longest = max(longest, at)
                     break
-        if longest >= 0:
-            seconds = self._entries[prefixes[longest]][1]
-            self._entries[prefixes[longest]] = (now + seconds, seconds)
+        for prefix in prefixes[: longest + 1]:
+            expires, seconds = self._entries.get(prefix, (0.0, 0))
+            if expires > now:
+                self._entries[prefix] = (now + seconds, seconds)
         return longest
 
     def automatic(
         self, model: str, pieces: list[PromptPiece], *, minimum: int, seconds: int, step: int = 1
     ) -> CachedPrompt:
-        """Read the longest known prefix and store this prompt. OpenAI and Gemini do this for every request."""
+        """Read the longest cached prefix and store the prompt. OpenAI and Gemini do this for every request."""
         prefixes, sums = _prefixes(model, pieces, b""), _sums(pieces)
         now, read = self._clock(), 0
         for at in range(len(prefixes) - 1, -1, -1):
@@ -135,9 +138,9 @@ class PromptCache:
 
 
 def _message_settings(body: Mapping[str, Any]) -> bytes:
-    """A hash of the settings whose change invalidates the cached messages.
+    """A hash of the request settings. If this hash changes, the cached messages are no longer valid.
 
-    These are tool choice, thinking, effort, and whether there are images.
+    The hash covers tool choice, thinking, effort, and whether there are images.
     """
     effort = (body.get("output_config") or {}).get("effort")
     thinking = {key: value for key, value in (body.get("thinking") or {}).items() if key != "block_binding"}

@@ -1,8 +1,8 @@
 """Native compaction: Anthropic's signed `compaction` block and OpenAI's encrypted `compaction` item.
 
 Such a block replaces the messages that it summarises. Only the provider that wrote the block can read it. Anthropic's
-block must be the first block of the conversation. Thinking that was written before the compaction stays valid if the
-messages between the block and this thinking are unchanged.
+block must be the first block of the conversation. Thinking in the messages after the block stays valid, even if it was
+written before the compaction. The messages between the block and this thinking must be unchanged.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def compaction_block(seal: Seal, *, summary: str, model: str, account: str, posi
 
 
 def check_compaction(body: Mapping[str, Any], seal: Seal, account: str) -> ConversationHash | None:
-    """Check the signed compaction block of a request, and return the position after it; None if there is no such block.
+    """Check the signed compaction block of a request, and return the hash of the conversation up to this block.
 
-    Blocks without a signature come from an earlier beta, in which they may be anywhere. Blocks without a signature are
-    not checked here.
+    Returns None if there is no signed block. A block without a signature comes from an earlier beta. In that beta the
+    block may be anywhere, so the block is not checked here.
     """
     places = [
         (number, index, message["role"], block)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from foldline.errors import ConfigError
+
 FORMATS = ("anthropic", "openai_chat", "openai_responses", "gemini")
 """The request formats that the simulated provider speaks."""
 
@@ -14,7 +16,7 @@ ALIASES = {
     "openai-responses": "openai_responses",
     "responses": "openai_responses",
 }
-"""Other names of these formats."""
+"""Other names of the formats, each with the name in `FORMATS`."""
 
 _GOOGLE_STATUS = {
     400: "INVALID_ARGUMENT",
@@ -30,7 +32,7 @@ _GOOGLE_STATUS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorReply:
-    """An error answer of a provider. `rule` is a short stable name of the rule, for assertions and statistics."""
+    """An error answer of a provider. `rule` is a short, stable name of the broken rule, for tests and statistics."""
 
     format: str
     rule: str
@@ -67,10 +69,10 @@ class RequestRefused(Exception):
 def format_name(format: str) -> str:
     """The canonical name of a request format.
 
-    >>> format_name("openai")
-    'openai_chat'
+    >>> format_name("openai"), format_name("openai-responses")
+    ('openai_chat', 'openai_responses')
     """
-    name = ALIASES.get(format, format)
+    name = ALIASES.get(format, str(format).replace("-", "_"))
     if name not in FORMATS:
-        raise ValueError(f"unknown request format {format!r}; use one of {', '.join(FORMATS)}")
+        raise ConfigError(f"unknown request format {format!r}", hint=f"use one of {', '.join(FORMATS)}")
     return name

@@ -26,7 +26,7 @@ MEDIA_TYPES = frozenset(
         *("application/x-typescript", "application/x-python-code", "application/x-ipynb+json"),
     }
 )
-"""Media types of the guides on images and documents. Sound, film and text of any type are accepted."""
+"""Media types of the guides on images and documents. Audio, video and text of any type are also accepted."""
 _KEYS = tuple((name, snake_case(name)) for name in DATA)
 _NOT_IN_GEMINI_API = {
     "Blob": {"displayName"},
@@ -72,7 +72,7 @@ def _check() -> Check:
 def check_gemini(body: Any, *, model: str = "") -> None:
     """Raise the API's error if the API refuses the request.
 
-    `model` is an argument, because the body does not name it.
+    `model` is an argument, because the body does not name the model.
     """
     check_json(FORMAT, body)
     body = _without_nulls(body)
@@ -88,6 +88,9 @@ def check_gemini(body: Any, *, model: str = "") -> None:
     _check_order(turns)
     if features_of(model or "gemini-3").thought_signatures:
         _check_signatures(turns)
+    elif any((response or {}).get("parts") for turn in turns for response in turn.responses):
+        text = "Unable to submit request because `function_response.parts` is not supported for this model."
+        _refuse("response_parts", text)
     _check_tools(body)
 
 
@@ -121,7 +124,7 @@ def _path(keys: list[str | int]) -> str:
 
 
 class _GeminiTurn:
-    """A content with its role and the function calls and responses in it."""
+    """A content: its role, its parts, and the function calls and function responses among the parts."""
 
     __slots__ = ("calls", "parts", "responses", "role")
 
@@ -165,7 +168,11 @@ def _check_part(part: Part, where: str, role: str) -> None:
         if not NAME.match(value["name"]):
             _refuse("name", f"* GenerateContentRequest.{where}.{snake_case(kind)}.name: {_NAME_RULE}\n")
         for inner in value.get("parts") or () if kind == "functionResponse" else ():
-            _check_media_type(field_of(inner, "inlineData") or field_of(inner, "fileData") or {})
+            if not (inline := field_of(inner, "inlineData")):
+                _refuse(
+                    "response_parts", f"* GenerateContentRequest.{where}.function_response.parts: only inline_data.\n"
+                )
+            _check_media_type(inline)
         if kind == "functionResponse" and "response" not in value:
             text = f"* GenerateContentRequest.{where}.function_response.response: response must be set.\n"
             _refuse("response_missing", text)
@@ -175,7 +182,7 @@ def _check_part(part: Part, where: str, role: str) -> None:
 
 
 def _check_media_type(media: dict[str, Any]) -> None:
-    """Raise for a media type that is not in the lists of the guides; a file may leave its type out."""
+    """Raise for a media type that Gemini's guides do not list; a file may have no media type."""
     name = field_of(media, "mimeType")
     plain = str(name).partition(";")[0].strip()
     if name and plain not in MEDIA_TYPES and not plain.startswith(("audio/", "video/", "text/")):
@@ -200,8 +207,8 @@ def _check_system(body: dict[str, Any]) -> None:
 def _check_order(turns: list[_GeminiTurn]) -> None:
     """Raise if the turns are in a wrong order.
 
-    Calls must follow a user's turn or a response, responses must directly follow calls, and the last turn must be the
-    user's.
+    Calls must follow a user's turn or a response, responses must directly follow calls, and the last turn must be a
+    user's turn.
     """
     if turns[0].role == "model":
         _refuse("first_role", "Please ensure that multiturn requests alternate between user and model.")
@@ -260,7 +267,7 @@ DUMMY_SIGNATURES = frozenset(
 
 
 def signatures_of(body: dict[str, Any]) -> list[str]:
-    """The thought signatures of a request, without the documented dummies."""
+    """The thought signatures of a request, without the dummy signatures that Gemini documents."""
     parts = [part for content in body.get("contents") or () for part in content.get("parts") or ()]
     found = [field_of(part, "thoughtSignature") for part in parts]
     return [text for text in found if text and text not in DUMMY_SIGNATURES]

@@ -41,7 +41,7 @@ def check_json(format: str, body: Any) -> int:
 
 
 def is_json_object(text: str) -> bool:
-    """Whether a string is a JSON object, without NaN or Infinity."""
+    """Whether a string is a JSON object that holds neither NaN nor Infinity."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The features of models that the rules for requests depend on."""
+"""The model features on which the rules for requests depend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ModelFeatures:
     system_messages: bool = True
     """Whether `messages` may hold system messages (Claude since Opus 4.8, not Sonnet 5)."""
     bound_thinking: bool = False
-    """Whether thinking is bound to its prefix (preserved thinking)."""
+    """Whether a thinking block is valid only if everything before it is unchanged (preserved thinking)."""
     manual_thinking: bool = False
     """Whether `thinking.type` may be `enabled` (Claude before 4.7)."""
     sampling: bool = False

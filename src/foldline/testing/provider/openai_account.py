@@ -1,4 +1,4 @@
-"""How an account answers requests to OpenAI: stored responses, encrypted items, compaction, the completion."""
+"""The simulated OpenAI account: it stores responses, encrypts items, compacts and completes conversations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Item = dict[str, Any]
 
 @dataclass(slots=True)
 class StoredResponses:
-    """The responses and items that were sent to an account, by id, and the reasoning item that each item needs."""
+    """The responses and items that an account stores, by id, and the reasoning item that each output item needs."""
 
     histories: dict[str, list[Item]] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def _compaction(account: Account, name: str, items: list[Item]) -> Item:
 
 
 def _is_due(body: Mapping[str, Any], tokens: int) -> bool:
-    """Whether the request asks for a compaction of a prompt with this many tokens."""
+    """Whether the request asks the provider to compact a prompt with this number of tokens."""
     edits = body.get("context_management") or ()
     return any(edit["type"] == "compaction" and tokens >= (edit.get("compact_threshold") or 0) for edit in edits)
 
@@ -129,7 +129,7 @@ def _earlier(known: StoredResponses, body: Mapping[str, Any]) -> list[Item] | No
 
 
 def _resolve(known: StoredResponses, item: Item) -> Item:
-    """For a reference, the stored item that it names; any other item is returned unchanged."""
+    """The stored item that a reference names; an item that is not a reference is returned unchanged."""
     if item_type(item) != "item_reference":
         return item
     if item["id"] not in known.items:

@@ -78,7 +78,7 @@ def check_openai_fields(format: str, body: Any) -> None:
 
 
 def path_text(path: list[str | int]) -> str:
-    """A path as OpenAI's errors write it.
+    """A path in the form that OpenAI's errors use.
 
     >>> path_text(["messages", 0, "content"])
     'messages[0].content'

@@ -131,7 +131,7 @@ def response_body(name: str, model: str, items: list[Item], usage: dict[str, Any
 
 
 def response_events(response: Item) -> Iterator[tuple[str, Item]]:
-    """The events of a stream that carries a response, with their numbers."""
+    """The numbered events of a stream that carries a response."""
     for number, event in enumerate(_events(response)):
         yield event["type"], {**event, "sequence_number": number}
 

@@ -92,7 +92,7 @@ def input_items(body: dict[str, Any]) -> list[Item]:
 
 
 def item_type(item: Item) -> str:
-    """An item's type; messages and references may leave it out.
+    """The type of an item. Messages and references may have no field `type`.
 
     >>> item_type({"role": "user", "content": "hi"})
     'message'
@@ -170,7 +170,11 @@ def _check_ids(items: list[Item]) -> None:
 
 
 def _check_outputs(items: list[Item], *, chained: bool) -> None:
-    """Raise if a call has no later output or two outputs, or if an output or an approval has no earlier request."""
+    """Raise if calls and outputs do not match.
+
+    Each call needs exactly one later output. Each output needs an earlier call. Each approval needs an earlier request
+    for approval.
+    """
     calls: dict[tuple[str, str], bool] = {}
     requests = set[str]()
     for item in items:

@@ -1,4 +1,4 @@
-"""A request as the ordered pieces that a provider sees: tools, system, then the blocks of the messages.
+"""Splits a request into the pieces that a provider sees, in order: tools, system, blocks of the messages.
 
 Tokens are counted piece by piece, and a prompt cache compares pieces. The hash of a piece leaves out cache marks,
 because they are instructions to the cache and not part of the prompt.
@@ -52,7 +52,7 @@ def without_marks(value: Any) -> Any:
 
 
 class PromptReader:
-    """Splits requests into pieces and counts the tokens of each. A piece that was seen before is not counted again."""
+    """Splits requests into pieces and counts the tokens of each piece. A known piece is not counted again."""
 
     def __init__(self, counter: token_rules.TextCounter | None = None) -> None:
         self._counter = counter
@@ -60,7 +60,7 @@ class PromptReader:
 
     def pieces(self, format: str, body: dict[str, Any], *, is_new_claude: bool = True) -> list[PromptPiece]:
         """The pieces of a request in the order in which the provider reads them."""
-        ratio = 1.0 if self._counter else token_rules.ratio_of(format, is_new_claude=is_new_claude)
+        ratio = self.ratio_of(format, is_new_claude=is_new_claude)
         kind = f"{format}{is_new_claude}"
         entries = _anthropic(body, is_new_claude=is_new_claude) if format == "anthropic" else _READERS[format](body)
         return [self._piece(kind, ratio, *entry) for entry in entries]
@@ -74,16 +74,17 @@ class PromptReader:
         mark = value.get("cache_control") if isinstance(value, dict) else None
         return PromptPiece(level=level, digest=digest, tokens=tokens, mark=mark.get("ttl", "5m") if mark else "")
 
+    def ratio_of(self, format: str, *, is_new_claude: bool) -> float:
+        """The number of a model's tokens per counted token; 1 if the account has a counter of its own."""
+        return 1.0 if self._counter else token_rules.ratio_of(format, is_new_claude=is_new_claude)
+
     def count(self, text: str) -> int:
-        """The tokens of a text."""
+        """The tokens of a text, by the counter."""
         return (self._counter or token_rules.default_counter())(text) if text else 0
 
 
 Measure = Callable[[Any], tuple[str, int]]
-"""A function that returns the text of a piece, and a number of tokens.
-
-This number is added to the tokens of the text.
-"""
+"""A function that returns the text of a piece, and a number of tokens to add to those of the text."""
 
 
 def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[str, Any, Measure]]:

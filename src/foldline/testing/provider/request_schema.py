@@ -32,7 +32,7 @@ class TagName(str):
 
 
 class SchemaMismatch(Exception):
-    """A value that does not match the schema: what is wrong, where, and what was expected."""
+    """Raised for a value that does not match the schema: what is wrong, where the value is, what was expected."""
 
     def __init__(self, kind: Kind, expected: Any = None, value: Any = None) -> None:
         super().__init__(kind)
@@ -49,7 +49,7 @@ class SchemaMismatch(Exception):
 
 @cache
 def read_schema(name: str) -> dict[str, Any]:
-    """A schema file by its name."""
+    """The content of the schema file with this name."""
     data: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text("utf-8"))
     return data
 
@@ -64,7 +64,7 @@ def snake_case(name: str) -> str:
 
 
 def compile_schema(types: Mapping[str, Any], root: str, *, aliases: bool = False) -> Check:
-    """The function that checks an object type. With `aliases`, fields may also have their protocol-buffer names."""
+    """A function that checks objects of the type `root`. With `aliases`, fields may have protocol-buffer names."""
     compiler = _Compiler(types, aliases=aliases)
     compiler.object(root)
     return compiler.checks[root]
@@ -79,9 +79,9 @@ class _Compiler:
         self.checks: dict[str, Check] = {}
 
     def object(self, name: str) -> Check:
-        """The function that checks an object type.
+        """A function that checks objects of the type `name`.
 
-        A type can refer to itself, so this also works while the type is being compiled.
+        A type can refer to itself, so this method also works while the type is being compiled.
         """
         if name not in self.checks:
             self.checks[name] = lambda value: self.checks[name](value)  # noqa: PLW0108
@@ -93,7 +93,7 @@ class _Compiler:
         return self.checks[name]
 
     def field(self, field: Any) -> Check:
-        """The function that checks a field."""
+        """A function that checks the value of a field."""
         if isinstance(field, str):
             return _scalar(field)
         if "enum" in field:
@@ -262,7 +262,7 @@ def _object_check(fields: Mapping[str, Check], required: tuple[str, ...]) -> Che
 def _any_of(checks: list[Check]) -> Check:
     """A check that accepts a value if one of several checks accepts it.
 
-    Otherwise the check raises the mismatch with the longest path.
+    If no check accepts the value, the mismatch with the longest path is raised.
     """
 
     def check(value: Any) -> None:

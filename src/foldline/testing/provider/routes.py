@@ -50,7 +50,7 @@ def route_of(target: str) -> Route | None:
 def format_of_headers(names: set[str]) -> str:
     """The format of a client, guessed from the names of its headers.
 
-    This is used for errors about unknown addresses.
+    Errors about unknown addresses are written in this format.
     """
     if {"x-api-key", "anthropic-version"} & names:
         return "anthropic"

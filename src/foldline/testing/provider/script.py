@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from foldline.errors import ConfigError, check_type
 from foldline.testing.provider.error_reply import ErrorReply
 
+_DIGEST_REQUEST = "Write the digest with exactly these sections:"
+"""The sentence by which a request of foldline for a digest is recognised. The section headings follow it."""
+_HEADING = re.compile(r"\\n(# [^\\]+)")
+"""Matches a Markdown heading in JSON text, in which line breaks are escaped."""
 FailureKind = Literal["error", "timeout", "broken_stream", "stream_error", "garbage", "empty"]
 
 _ERRORS = {
@@ -39,6 +46,7 @@ _GEMINI_WORDS = {
     500: "An internal error has occurred. Please retry or report in https://developers.generativeai.google",
     503: "The model is overloaded. Please try again later.",
 }
+_CALLS_HINT = 'calls=(("bash", {"command": "ls"}), ("read", {"path": "a.py"}))'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +61,15 @@ class ScriptedReply:
     """The vendor's stop reason. By default, the stop reason is chosen to fit the reply."""
     seconds: float = 0.0
     """Seconds that the provider waits before it answers."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.calls, (tuple, list)):
+            raise ConfigError(f"calls must be a tuple of calls, not {type(self.calls).__name__}", hint=_CALLS_HINT)
+        for each in self.calls:
+            match each:
+                case (str(), Mapping()):
+                    continue
+            raise ConfigError(f"a call must be a name and arguments, not {type(each).__name__}", hint=_CALLS_HINT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +107,11 @@ class ScriptedFailure:
 def fail(failure: int | FailureKind = 500, *, message: str = "", retry_after: int = 0) -> ScriptedFailure:
     """A failure by status (429, 500, 529, …) or by kind (`timeout`, `broken_stream`, `garbage`, …)."""
     if isinstance(failure, int):
+        if not 400 <= failure <= 599:
+            raise ConfigError(f"{failure} is not an error status", hint="use 400 to 599, for example fail(429)")
         return ScriptedFailure(status=failure, message=message, retry_after=retry_after)
+    if failure not in get_args(FailureKind):
+        raise ConfigError(f"unknown failure {failure!r}", hint=f"use a status or {', '.join(get_args(FailureKind))}")
     return ScriptedFailure(kind=failure, status=529 if failure == "stream_error" else 500, message=message)
 
 
@@ -108,21 +129,38 @@ ScriptEntry = str | ScriptedReply | ScriptedFailure
 
 @dataclass(slots=True)
 class Script:
-    """The queue of scripted answers. If the queue is empty, the provider echoes the last text."""
+    """The queues of scripted answers: one for each model that has its own answers, and one for all other requests.
 
-    _entries: deque[ScriptEntry] = field(default_factory=deque)
+    If no answer is left, a request for a digest gets a digest, and any other request gets an echo of its last text.
+    """
+
+    _entries: dict[str, deque[ScriptEntry]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def extend(self, entries: Iterable[ScriptEntry]) -> None:
-        """Add answers at the end."""
+    def extend(self, entries: Iterable[ScriptEntry], model: str = "") -> None:
+        """Add answers to the queue of a model; without `model`, add them to the queue for all other requests."""
+        entries = tuple(entries)
+        for entry in entries:
+            check_type(
+                entry, get_args(ScriptEntry), "a scripted answer", hint='script("text", call("bash"), fail(429))'
+            )
         with self._lock:
-            self._entries.extend(entries)
+            self._entries.setdefault(model, deque()).extend(entries)
 
-    def next_entry(self) -> ScriptedReply | ScriptedFailure | None:
-        """The answer to the next request; None if nothing is scripted."""
+    def next_entry(self, model: str, body: Any) -> ScriptedReply | ScriptedFailure | None:
+        """The answer to the next request; None if nothing is scripted.
+
+        A request for a digest takes only answers that are scripted for its model. So a digest that is written in the
+        background does not take the agent's next answer.
+        """
+        _, is_digest, sections = json.dumps(body).rpartition(_DIGEST_REQUEST)
         with self._lock:
-            entry = self._entries.popleft() if self._entries else None
+            queue = self._entries.get(model) or (None if is_digest else self._entries.get(""))
+            entry = queue.popleft() if queue else None
+        if entry is None and is_digest:
+            headings = _HEADING.findall(sections)
+            entry = "\n".join(f"{heading}\nWritten by the simulated provider." for heading in headings)
         return ScriptedReply(text=entry) if isinstance(entry, str) else entry
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(map(len, self._entries.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class ProviderServer(ThreadingHTTPServer):
 
 
 class ProviderHandler(BaseHTTPRequestHandler):
-    """Answers one connection."""
+    """Answers the requests of one connection."""
 
     protocol_version = "HTTP/1.1"
     server: ProviderServer
@@ -54,7 +55,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
         self._send(200, b"")
 
     def do_GET(self) -> None:
-        """List the models; nothing else can be read."""
+        """Answer with the list of models; any other address gets an error."""
         if self.path.partition("?")[0] not in {"/v1/models", "/v1beta/models"}:
             self._send_error(self._not_found())
             return
@@ -100,7 +101,7 @@ class ProviderHandler(BaseHTTPRequestHandler):
         return ErrorReply(format=format, rule="address", message=text, status=404, type=kind)
 
     def _check_headers(self, route: Route) -> ErrorReply | None:
-        """The error for a request without a credential or without a version header; None if it has them."""
+        """The error for a request that lacks a credential or the version header; None if neither is missing."""
         if not any(self.headers.get(name) for name in KEYS):
             words = {
                 "anthropic": "x-api-key header is required",
@@ -165,6 +166,8 @@ class ProviderHandler(BaseHTTPRequestHandler):
         for event in events:
             self.wfile.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
             self.wfile.flush()
+            if self.server.provider.event_pause_s:
+                time.sleep(self.server.provider.event_pause_s)
         if breaks:
             self._drop()
         else:

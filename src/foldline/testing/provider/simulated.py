@@ -21,14 +21,14 @@ from foldline.testing.provider.script import Script, ScriptedFailure, ScriptedRe
 from foldline.testing.provider.seal import Seal
 from foldline.testing.provider.server import ProviderServer
 from foldline.testing.provider.token_rules import TextCounter
-from foldline.testing.provider.window_rules import SimulatedModel
+from foldline.testing.provider.window_rules import SimulatedModel, check_models
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReceivedRequest:
     """A request that the provider received, and how it was answered.
 
-    Of the headers, only the values of `anthropic-beta` are kept.
+    `betas` holds the values of the header `anthropic-beta`. No other header is kept.
     """
 
     format: str
@@ -53,8 +53,8 @@ class SimulatedProvider:
             ...
             assert not provider.refused
 
-    OpenAI's clients use `provider.openai_url`. The arguments are those of an `Account`. Each credential is an account
-    of its own: accounts do not share the prompt cache, and cannot read each other's compactions.
+    OpenAI's clients use `provider.openai_url`. The arguments are those of an `Account`. Each credential has its own
+    account: accounts do not share the prompt cache, and cannot read each other's compactions.
     """
 
     def __init__(  # noqa: PLR0913
@@ -67,8 +67,12 @@ class SimulatedProvider:
         takes_foreign: bool = False,
         enforces_binding: bool = True,
         needs_tools: bool = True,
+        event_pause_s: float = 0.0,
     ) -> None:
+        check_models(models)
         self.models = models
+        self.event_pause_s = event_pause_s
+        """Seconds between two events of a stream."""
         self.requests: list[ReceivedRequest] = []
         self._script = Script()
         self._lock = threading.Lock()
@@ -121,12 +125,14 @@ class SimulatedProvider:
         """The base address for OpenAI's clients."""
         return f"{self.url}/v1"
 
-    def script(self, *entries: ScriptEntry) -> None:
+    def script(self, *entries: ScriptEntry, model: str = "") -> None:
         """Set the answers to the next requests: texts, `ScriptedReply`, `call(…)`, `fail(…)`.
 
-        After these answers, the provider echoes again.
+        With `model`, the answers are used only for requests to this model. When no answer is left, the provider echoes
+        the last text of the request. If foldline asks for a digest, the provider writes one, unless an answer is
+        scripted for the requested model.
         """
-        self._script.extend(entries)
+        self._script.extend(entries, model)
 
     @property
     def refused(self) -> list[ReceivedRequest]:
@@ -143,7 +149,7 @@ class SimulatedProvider:
         self, route: Route, body: Any, *, betas: tuple[str, ...] = (), credential: str = ""
     ) -> tuple[ScriptedReply | ScriptedFailure | None, AccountReply]:
         """Judge and answer a request. Returns the scripted entry (None if the script was empty) and the reply."""
-        entry = None if route.endpoint == "count" else self._script.next_entry()
+        entry = None if route.endpoint == "count" else self._script.next_entry(_model_of(route, body), body)
         scripted = entry if isinstance(entry, ScriptedReply) else None
         if scripted is not None and scripted.seconds:
             self._closed.wait(scripted.seconds)
@@ -185,5 +191,11 @@ class SimulatedProvider:
         )
 
     def wait_until_closed(self, seconds: float = 600.0) -> None:
-        """Wait until the provider is closed. The server calls this for a request that is never answered."""
+        """Wait until the provider is closed. The server calls this method for a request that is never answered."""
         self._closed.wait(seconds)
+
+
+def _model_of(route: Route, body: Any) -> str:
+    """The model that a request names, in its address or in its body; "" if it names none."""
+    model = route.model or (body.get("model") if isinstance(body, dict) else "")
+    return model if isinstance(model, str) else ""

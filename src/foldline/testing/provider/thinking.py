@@ -43,13 +43,13 @@ class ConversationHash:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> ConversationHash:
-        """The hash of a request's beginning, before its first message."""
+        """The hash of a conversation before its first message: system prompt and tools."""
         tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
         system = blocks_of(body.get("system"))
         return cls(system=content_digest(system).hex(), tools=content_digest(tools).hex())
 
     def open_message(self, role: str) -> None:
-        """Begin a message."""
+        """Add the start of a message to the hash."""
         self.state = _chain(self.state, role.encode())
 
     def add(self, block: Block) -> None:
@@ -80,7 +80,7 @@ class ThinkingSigner:
     position: ConversationHash
 
     def sign(self, block: Block) -> Block:
-        """The block, with a signature if it is thinking. Call this for every block of a reply in order."""
+        """The block, with a signature if it is thinking. Call this method for every block of a reply, in order."""
         if block["type"] not in THINKING:
             self.position.add(block)
             return block
@@ -94,7 +94,7 @@ class ThinkingSigner:
 
 @dataclass(kw_only=True, slots=True)
 class ThinkingCheck:
-    """The thinking blocks of a request that the model does not see, and the hash of the whole conversation."""
+    """The thinking blocks that were dropped from a request, and the hash of the whole conversation."""
 
     position: ConversationHash
     dropped: dict[tuple[int, int], str] = field(default_factory=dict)

@@ -1,8 +1,9 @@
-"""Counts the tokens of a prompt's pieces: text with a tokenizer, images by their pixels, plus the documented framing.
+"""Counts the tokens of a prompt's pieces: text with a tokenizer, images by their pixels, and the documented framing.
 
-The default tokenizer is o200k if it is installed; otherwise four characters count as one token. Claude's vocabulary is
-not public. For the same text, Claude needs about 1.18 times as many tokens as o200k, and models since 4.7 need another
-1.3 times as many. These factors come from the vendor's statements and from independent measurements.
+The default tokenizer is o200k. If it is not installed, its counts are estimated. Claude's vocabulary is not public. For
+the same text, Claude models before 4.7 need about 1.18 times as many tokens as o200k. Newer Claude models need 1.3
+times as many tokens as older Claude models. These factors come from the vendor's statements and from independent
+measurements.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from foldline.measure.estimator import Estimator
 from foldline.measure.tokenizers import exact_counter
 from foldline.testing.provider.image_rules import ImageSize, image_size
 
 TextCounter = Callable[[str], int]
 
+VOCABULARY = "o200k_base"
 CLAUDE_RATIO = 1.18
 CLAUDE_47_RATIO = CLAUDE_RATIO * 1.3
 MESSAGE_TOKENS = 4
 """Tokens of a message's frame: role and separators."""
 REPLY_TOKENS = 3
-"""Tokens at the start of the reply."""
+"""Framing tokens at the end of every prompt, which start the reply."""
 CALL_TOKENS = 40
 RESULT_TOKENS = 30
 """Framing tokens of a tool call and of its result. Measurements gave 50 to 100 tokens for both together."""
@@ -39,15 +42,16 @@ _OPAQUE = frozenset({"encrypted_content", "signature", "data", "thoughtSignature
 
 @cache
 def default_counter() -> TextCounter:
-    """The tokens of a text by o200k, or a quarter of its characters if no tokenizer is installed."""
-    exact = exact_counter("o200k_base", "o200k_base")
-    if exact is None:
-        return lambda text: math.ceil(len(text) / 4)
-    return lambda text: exact.count(text).tokens
+    """A function that counts the tokens of a text with o200k.
+
+    If no tokenizer is installed, the function estimates the tokens without a margin.
+    """
+    counter = exact_counter(VOCABULARY, VOCABULARY) or Estimator(VOCABULARY)
+    return lambda text: counter.count(text).tokens
 
 
 def ratio_of(format: str, *, is_new_claude: bool) -> float:
-    """The number of a model's tokens per token of o200k."""
+    """The number of tokens of a model that correspond to one token of o200k."""
     if format != "anthropic":
         return 1.0
     return CLAUDE_47_RATIO if is_new_claude else CLAUDE_RATIO
@@ -76,7 +80,7 @@ def visible_text(value: Any) -> tuple[str, int]:
 def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> int:
     """The tokens of an image: width times height divided by 750.
 
-    A larger image is first scaled down to the longest side that the model sees.
+    If a side is longer than the model's limit, the image is first scaled down.
     """
     if size is None:
         return UNKNOWN_IMAGE_TOKENS
@@ -86,9 +90,9 @@ def anthropic_image_tokens(size: ImageSize | None, *, is_new_claude: bool) -> in
 
 
 def openai_image_tokens(size: ImageSize | None) -> int:
-    """The tokens of an image: 85, plus 170 for each tile of 512 pixels.
+    """The tokens of an image: 85, plus 170 for each tile of 512 by 512 pixels.
 
-    A larger image is first scaled down to at most 2,048 by 768 pixels.
+    An image of more than 2,048 by 768 pixels is first scaled down to fit this size.
     """
     if size is None:
         return 765
@@ -99,7 +103,7 @@ def openai_image_tokens(size: ImageSize | None) -> int:
 
 
 def gemini_image_tokens(size: ImageSize | None) -> int:
-    """The tokens of an image: 258 for a small image, or 258 for each tile of 768 pixels of a large image."""
+    """The tokens of an image: 258 for a small image; for a large image, 258 for each tile of 768 by 768 pixels."""
     if size is None or max(size.width, size.height) <= 384:
         return 258
     return 258 * math.ceil(size.width / 768) * math.ceil(size.height / 768)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from foldline.errors import ConfigError, check_type
 from foldline.models.table import model as model_of
 from foldline.testing.provider.error_reply import ErrorReply, RequestRefused
 from foldline.testing.provider.model_features import features_of
@@ -27,13 +28,30 @@ class SimulatedModel:
     max_output: int = 0
     overflow: Overflow = "refuse"
 
+    def __post_init__(self) -> None:
+        for name in ("window", "max_output"):
+            check_type(getattr(self, name), int, name, hint="pass a number of tokens")
+        if self.window < 0 or self.max_output < 0:
+            raise ConfigError("a number of tokens must not be negative", hint="pass 0 to use the model table")
+        if self.overflow not in get_args(Overflow):
+            raise ConfigError(f"unknown overflow {self.overflow!r}", hint=f"use {', '.join(get_args(Overflow))}")
+
     def window_of(self, name: str) -> int:
         """The window of the model with this name."""
         return self.window or model_of(name).window
 
     def max_output_of(self, name: str) -> int:
-        """The longest reply of the model with this name."""
+        """The longest reply of the model with this name, in tokens."""
         return self.max_output or model_of(name).reply
+
+
+def check_models(models: object) -> None:
+    """Raise `ConfigError` or `InputError` unless `models` maps names to windows or to `SimulatedModel` values."""
+    hint = 'models={"gpt-5": 200_000}, or {"gpt-5": SimulatedModel(window=…)}'
+    check_type({} if models is None else models, Mapping, "models", hint=hint)
+    for value in models.values() if isinstance(models, Mapping) else ():
+        if not isinstance(value, SimulatedModel):
+            SimulatedModel(window=value)
 
 
 def reply_limit(format: str, body: Mapping[str, Any]) -> int:
@@ -62,7 +80,7 @@ def check_reply_limit(format: str, name: str, limit: int, most: int) -> None:
 
 
 def check_window(format: str, name: str, tokens: int, limit: int, window: int) -> None:
-    """Raise the vendor's error for a prompt above the window."""
+    """Raise the vendor's error if a prompt, or a prompt with its reply limit, does not fit the window."""
     words = _overflow_words(format, name, tokens, limit, window)
     if not words:
         return

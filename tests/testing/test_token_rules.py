@@ -1,0 +1,30 @@
+"""The simulated provider counts tokens like a real one, also on a machine without a tokenizer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+TEXTS = {
+    "hello world " * 200: 401,
+    "question " * 300: 301,
+    "The quick brown fox jumps over the lazy dog. " * 100: 1_001,
+    "The parser reads a token and returns the node. " * 80: 801,
+    "why is line 5 so long? " * 100: 801,
+    "x = compute_value(index, total)\n" * 100: 800,
+}
+"""Texts that tests repeat, with their tokens by o200k."""
+COUNT = """
+import sys
+sys.modules["splintr"] = sys.modules["tiktoken"] = None
+from foldline.testing.provider.token_rules import default_counter
+print(default_counter()(sys.stdin.read()))
+"""
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:12])
+def test_without_a_tokenizer_repeated_words_are_counted_within_a_sixth(text: str) -> None:
+    done = subprocess.run([sys.executable, "-c", COUNT], input=text, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == pytest.approx(TEXTS[text], rel=1 / 6)
