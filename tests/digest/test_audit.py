@@ -11,6 +11,7 @@ from foldline.digest.audit import audit
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest_text, with_certain_facts
 from foldline.digest.markup import HEADINGS
+from foldline.digest.turns import shorten_request
 from foldline.fold import Digest, Fold, Loss
 from foldline.message import Message, user
 from foldline.policy import Policy
@@ -53,6 +54,27 @@ def test_what_is_added_to_a_models_digest_shows_more_within_the_token_limit(
     assert longer == text or len(longer) <= cap
     assert loss.kept == before.kept + loss.carried
     assert loss.carried >= 0
+
+
+def settings() -> Facts:
+    work = Work()
+    work.ask("Look at the settings.")
+    for number in range(40):
+        work.call("Read", f'"""Part {number}."""\nPORT_{number} = {7000 + number}\n', file_path=f"/w/part{number}.py")
+    work.call("Bash", "TIMEOUT = 30\nmode: fast and simple\n", command="cat app.ini")
+    return extract_facts(work.messages, 0)
+
+
+def test_a_setting_counts_as_shown_only_with_its_value() -> None:
+    facts = settings()
+    names = "[h]\n# Carryover\n- Also: TIMEOUT " + " ".join(f"PORT_{number}" for number in range(40))
+    loss = audit(names, facts, max_reported=None)
+    assert {f"PORT_{number} = {7000 + number} [#{2 * number + 3}]" for number in range(40)} <= set(loss.missing)
+    assert "TIMEOUT = 30 [#83]" in loss.missing
+    with_values = names + "\n- PORT_3 = 7003 · TIMEOUT = 300"
+    shown = audit(with_values, facts, max_reported=None)
+    assert set(loss.missing) - set(shown.missing) == {"PORT_3 = 7003 [#9]"}
+    assert "TIMEOUT = 30 [#83]" not in audit(model("- The TIMEOUT is 30 seconds."), facts, max_reported=None).missing
 
 
 def test_the_most_important_missing_fact_comes_first_with_its_handle() -> None:
@@ -120,7 +142,7 @@ def test_a_printed_fold_names_the_missing_facts() -> None:
         cut=40, pinned=(0,), before=38_000, after=12_000, reason="request above 85%", digest=digest, digest_tokens=900
     )
     assert str(fold).split("\n") == [
-        "40 messages left the view, but 1 of them stay: ~38,000 → ~12,000 tokens. request above 85%",
+        "39 messages left the view (1 before the cut stays): ~38,000 → ~12,000 tokens. request above 85%",
         "replaced by a digest of 900 tokens, written by claude-haiku-4-5",
         "10 of 12 facts are shown (83%), 3 of them added below the model's text",
         "2 are only available by recall:",
@@ -141,3 +163,84 @@ def test_every_fold_of_a_session_has_a_loss_report() -> None:
     assert fold.digest is not None
     assert fold.digest.loss is not None
     assert f"{fold.digest.loss.facts:,} facts are shown" in str(fold)
+
+
+FILLER = "then look at the other parts of the plan while people keep every small thing simple "
+
+
+def asked_for_ports(count: int, filler: str = FILLER) -> Fold:
+    """The fold of a session in which each prompt sets one port."""
+    session = Session(policy=Policy.preset("balanced").but(window_tokens=12_000))
+    for place in range(count):
+        session.add(user(f"Please set the port of service {place} to {port(place)} on host db{place}. {filler}"))
+        session.add({"role": "assistant", "content": "Done."})
+    fold = session.fold()
+    assert fold is not None
+    return fold
+
+
+def port(place: int) -> int:
+    return 7_000 + 13 * place
+
+
+@pytest.mark.parametrize(("count", "filler"), [(30, FILLER * 12), (263, FILLER * 2), (500, FILLER)])
+def test_every_prompt_without_its_number_in_the_digest_is_counted_as_missing(count: int, filler: str) -> None:
+    fold = asked_for_ports(count, filler)
+    assert fold.digest is not None
+    assert fold.digest.loss is not None
+    left = [index // 2 for part in fold.left for index in part if index % 2 == 0]
+    text, loss = fold.digest.message.text, fold.digest.loss
+    assert (loss.facts, loss.kept) == (len(left), sum(f" {port(place)} " in text for place in left))
+    assert f" {port(left[-1])} " in text, "the newest prompt is never left out"
+
+
+def test_a_missing_prompt_is_reported_with_its_number_and_its_handle() -> None:
+    digest = asked_for_ports(263).digest
+    assert digest is not None
+    assert digest.loss is not None
+    newest = next(place for place in range(262, 0, -1) if f"[#{2 * place + 1}]" in digest.loss.missing[0])
+    assert digest.loss.missing[0].startswith(f"Please set the port of service {newest} to {port(newest)} on host db")
+    assert len(digest.loss.missing) == len(set(digest.loss.missing)) == 20
+
+
+def test_prompts_that_are_too_old_to_be_kept_are_counted_and_named_by_one_handle() -> None:
+    messages = [user(f"Please check the door number {place}.") for place in range(420)]
+    loss = audit("", extract_facts(messages, 0))
+    assert (loss.facts, loss.kept) == (420, 0)
+    assert loss.missing[0] == "120 old prompts [#2-121]"
+
+
+def test_a_repeated_prompt_is_one_fact() -> None:
+    facts = extract_facts([user("Please go on."), user("Now test it."), user("Please go on.")], 0)
+    assert audit("", facts).missing == ("Please go on. [#3]", "Now test it. [#2]")
+    assert audit("# Turns\nUser: Please go on. [#1]", facts).missing == ("Now test it. [#2]",)
+
+
+def test_words_of_other_prompts_do_not_show_a_prompt() -> None:
+    facts = extract_facts([user("Please test the parser."), user("Test the lexer, please."), user("Lexer parser")], 0)
+    text = "[h]\n# Turns\nUser: Please test the parser. [#1]\nUser: Lexer parser [#3]"
+    assert audit(text, facts).missing == ("Test the lexer, please. [#2]",)
+
+
+def test_a_name_inside_a_longer_word_does_not_show_a_prompt() -> None:
+    facts = extract_facts([user("Set the port to 701.")], 0)
+    assert audit("The user wants to set the port to 7013.", facts).kept == 0
+    assert audit("The user wants to set the port to 701.", facts).kept == 1
+
+
+def test_a_missing_identifier_in_data_is_reported_without_the_data_around_it() -> None:
+    work = Work()
+    work.ask("List the commits.")
+    record = '{"id":7,"url":"https://example.org/repositories/demo","commit_id":"0bc3f2a91d","state":"open"}'
+    work.call("Bash", f"[{record},{record}]", command="gh api commits")
+    missing = audit("", extract_facts(work.messages, 0)).missing
+    assert "0bc3f2a91d (gh api commits) [#3]" in missing
+    assert len(missing) == len(set(missing))
+
+
+def test_a_shortened_prompt_keeps_its_numbers_and_names() -> None:
+    text = f"Please {FILLER * 3}and set the timeout of db7 in src/app.py to 450 ms, {FILLER * 3}."
+    short = shorten_request(text, 120)
+    assert len(short) <= 120
+    assert all(name in short for name in ("db7", "src/app.py", "450"))
+    assert short.startswith("Please then look")

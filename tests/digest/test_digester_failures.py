@@ -9,6 +9,7 @@ import pytest
 from foldline import Session
 from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.markup import REFERENCE
+from foldline.errors import InputError
 from foldline.message import Message, Text, Thinking, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
@@ -141,6 +142,49 @@ class TestByHand:
         assert len(view.messages) < 4 * turns
         assert_sendable(view.render("anthropic"))
         assert session.fold(force=True) is None, "there is nothing more to fold"
+
+    @pytest.mark.parametrize("text", ["", "  ", "\u200b", "\u200b\u2060\ufeff \n", "…"])
+    def test_a_digest_without_visible_text_is_refused(self, text: str) -> None:
+        session = Session(policy=POLICY)
+        session.add(*talk(6))
+        with pytest.raises(InputError, match="the digest is empty"):
+            session.fold(force=True, digest=text)
+        preview = session.preview(force=True)
+        assert preview is not None
+        with pytest.raises(InputError, match="the digest is empty"):
+            session.approve(preview, digest=text)
+        assert session.view().messages == tuple(talk(6))
+
+    @pytest.mark.parametrize("force", [False, True])
+    def test_with_on_failure_keep_a_manual_fold_is_not_made_while_the_request_fits(self, force: bool) -> None:
+        session = Session(
+            policy=POLICY.but(on_failure="keep", keep_ratio=0.0, target_ratio=0.0), digester=faulty("empty")
+        )
+        session.add(*talk(6))
+        assert session.fold(force=force) is None
+        assert session.skip_reason == "the reply says nothing"
+        assert session.preview(force=force) is None
+        assert session.view().messages == tuple(talk(6))
+
+    def test_with_on_failure_keep_a_refused_view_is_folded_locally(self) -> None:
+        session = Session(policy=POLICY.but(on_failure="keep"), digester=faulty("empty"))
+        session.add(*talk(6))
+        fold = session.fold(refused=True)
+        assert fold is not None
+        assert fold.digest is not None
+        assert fold.digest.by == "local"
+
+    @pytest.mark.promise("I6")
+    @pytest.mark.parametrize("force", [False, True])
+    def test_a_manual_fold_under_verbatim_leaves_a_digest(self, force: bool) -> None:
+        session = Session(model="claude-sonnet-5", policy="verbatim")
+        session.add(*talk(8))
+        assert session.view().messages == tuple(talk(8)), "it never folds by itself"
+        fold = session.fold(force=force)
+        assert fold is not None
+        assert fold.digest is not None
+        assert fold.digest.message in session.view().messages
+        assert "src/part_3.py" in fold.digest.message.text
 
     @pytest.mark.promise("S0.52")
     def test_a_single_turn_is_not_folded(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import foldline
-from foldline.digest import endpoints
+from foldline import digesters
 from foldline.digest.digest_request import DigestRequest
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest
@@ -61,11 +61,11 @@ def digest_of(digester: Digester, **options: Any) -> Digest:
 def test_an_openai_compatible_endpoint_writes_a_digest() -> None:
     with provider() as served:
         served.answer = Served(value=CHAT)
-        digester = endpoints.openai("gpt-5-mini", base_url=f"{served.url}/v1", api_key="none", reasoning="low")
+        digester = digesters.openai("gpt-5-mini", base_url=f"{served.url}/v1", api_key="none", reasoning="low")
         digest = digest_of(digester)
     body = served.requests[0]["body"]
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
-    assert body["max_tokens"] == 180, "the rest of 300 is for what the record knows"
+    assert body["max_completion_tokens"] == 180, "the rest of 300 is for what the record knows"
     assert body["reasoning_effort"] == "low"
     assert "tools" not in body
     assert digest.by == "gpt-5-mini"
@@ -75,7 +75,7 @@ def test_an_openai_compatible_endpoint_writes_a_digest() -> None:
 def test_anthropic_writes_a_digest() -> None:
     with provider() as served:
         served.answer = Served(value=MESSAGES)
-        digest = digest_of(endpoints.anthropic("claude-haiku-4-5", base_url=served.url, api_key="none"))
+        digest = digest_of(digesters.anthropic("claude-haiku-4-5", base_url=served.url, api_key="none"))
     body = served.requests[0]["body"]
     assert body["system"]
     assert [message["role"] for message in body["messages"]] == ["user"]
@@ -96,7 +96,7 @@ def test_a_call_with_a_cached_prefix_repeats_the_view_so_that_the_cache_is_read(
     view = (user("Fix it."), assistant("", ToolCall(id="t1", name="read")), tool("t1", "text"))
     with provider() as served:
         served.answer = Served(value=CHAT if name == "openai" else MESSAGES)
-        digester = getattr(endpoints, name)("m", base_url=served.url, api_key="none", tools=tools)
+        digester = getattr(digesters, name)("m", base_url=served.url, api_key="none", tools=tools)
         digest_of(digester, cached_prefix=view)
     body = served.requests[0]["body"]
     plain = foldline.render(view, name).body["messages"]
@@ -127,13 +127,13 @@ def test_a_call_with_a_cached_prefix_repeats_the_view_so_that_the_cache_is_read(
 def test_an_unusable_sdk_reply_is_rejected(reply: dict[str, Any], cause: str) -> None:
     with provider() as served:
         served.answer = Served(value={**CHAT, "choices": [{**CHAT["choices"][0], **reply}]})  # type: ignore[index]  # JSON
-        digest = digest_of(endpoints.openai("m", base_url=f"{served.url}/v1", api_key="none"))
+        digest = digest_of(digesters.openai("m", base_url=f"{served.url}/v1", api_key="none"))
     assert digest.by == "local"
     assert cause in digest.cause
 
 
 def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
-    digester = endpoints.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
+    digester = digesters.openai("m", base_url="http://127.0.0.1:9/v1", api_key="none")
     found = write_model_digest(
         DigestRequest(messages=SAID, count_tokens=size, max_tokens=300), digester, RetryLimits(seconds=20, attempts=1)
     )
@@ -142,13 +142,13 @@ def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
 
 
 def test_a_missing_local_model_raises_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "ENGINE", "no_such_engine")
-    with pytest.raises(ConfigError, match="pip install --no-deps"), endpoints.local_model():
+    monkeypatch.setattr(digesters, "ENGINE", "no_such_engine")
+    with pytest.raises(ConfigError, match="pip install --no-deps"), digesters.local_model():
         pass
-    monkeypatch.setattr(endpoints, "WEIGHTS", "no_such_weights")
-    monkeypatch.delenv(endpoints.GGUF, raising=False)
+    monkeypatch.setattr(digesters, "WEIGHTS", "no_such_weights")
+    monkeypatch.delenv(digesters.GGUF, raising=False)
     with pytest.raises(ConfigError, match="weights"):
-        endpoints.weights_file()
+        digesters.weights_file()
 
 
 def tokens_of(message: Message) -> int:
@@ -175,8 +175,8 @@ def session() -> list[Message]:
 
 
 @pytest.mark.skipif(
-    find_spec(endpoints.ENGINE) is None or find_spec(endpoints.WEIGHTS) is None,
-    reason=f"no local model: {endpoints.INSTALL}",
+    find_spec(digesters.ENGINE) is None or find_spec(digesters.WEIGHTS) is None,
+    reason=f"no local model: {digesters.INSTALL}",
 )
 def test_a_real_model_digests_more_than_its_window() -> None:
     """Chunks, merge, validation and audit, through the real client, a real server and real weights."""
@@ -190,7 +190,7 @@ def test_a_real_model_digests_more_than_its_window() -> None:
         "You sum up.", "{previous_summary}\n{messages}\n\nIn one short sentence, what was done above?"
     )
     answers: list[tuple[DigesterCall, DigesterReply]] = []
-    with endpoints.local_model(window=640, extra={"stop": [". ", "\n"]}) as real:
+    with digesters.local_model(window=640, extra={"stop": [". ", "\n"]}) as real:
 
         def complete(ask: DigesterCall) -> DigesterReply:
             answer = real.complete(ask)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.facts import NEWEST_READ, Facts, extract_facts
 from foldline.digest.extract.identifiers import identifiers_in
 from foldline.message import Media, Message, Meta, Text, Thinking, ToolCall, ToolResult, assistant, tool, user
 from strategies import broken, sound
@@ -43,7 +43,7 @@ def test_every_fact_names_the_messages_it_comes_from(messages: list[Message]) ->
         assert fact.indexes == tuple(sorted(set(fact.indexes)))
         assert all(7 <= number < facts.end for number in fact.indexes)
     for name in facts.identifiers.values():
-        assert all(7 <= line.message_index <= name.last_index < facts.end for line in name.lines)
+        assert 7 <= name.line.message_index <= name.last_index < facts.end
 
 
 @pytest.mark.promise("S3.33")
@@ -120,17 +120,33 @@ def test_a_model_digest_among_the_messages_is_kept_whole() -> None:
 
 
 def test_a_local_digest_among_the_messages_is_merged() -> None:
-    before = (
-        "[header]\n# Turns\nUser: port it [#1]\nUser refused: never log [#2]\n# Plan\n- pending: ship it [#3-4]\n"
-        "# Rationale\n- nom, because it is small [#4]"
-    )
+    before = "[header]\n# Turns\nUser: port it [#1]\nUser refused: never log [#2]\n# Plan\n- pending: ship it [#3-4]"
+    before += "\n- marked as done by the agent: read it; test it [#2]"
     facts = extract_facts([*[user("x")] * 4, user(before, kind="digest")], 0)
     assert facts.earlier_digest is None
     assert said(facts)[-2:] == ["port it", "never log"]
-    assert kinds(facts, "decision") == ["nom, because it is small"]
-    assert [(fact.text, fact.indexes) for fact in facts.facts.values() if fact.kind == "open"] == [
-        ("pending: ship it", (2, 3))
+    assert [(fact.text, fact.note, fact.indexes) for fact in facts.facts.values() if fact.kind == "open"] == [
+        ("ship it", "pending", (2, 3))
     ]
+    assert kinds(facts, "done") == ["read it; test it"]
+
+
+def test_an_old_call_that_only_reads_is_read_if_it_failed_or_has_no_result() -> None:
+    old = [
+        message
+        for number in range(3)
+        for message in (
+            assistant(
+                "", ToolCall(id=f"c{number}", name="read", arguments=json.dumps({"path": f"src/old{number}.py"}))
+            ),
+            *([tool(f"c{number}", "Error: no such file", is_error=True)] if number == 1 else []),
+            *([tool(f"c{number}", "x = 1")] if number == 2 else []),
+        )
+    ]
+    facts = extract_facts([user("Go."), *old, *[user(f"prompt {number}") for number in range(NEWEST_READ)]], 0)
+    assert kinds(facts, "failed") == ["src/old1.py"]
+    assert [fact.text.startswith('read {"path": "src/old0.py"}') for fact in facts.open_work()] == [True]
+    assert "src/old2.py" not in facts.identifiers
 
 
 def test_text_added_by_the_host_is_not_part_of_a_request() -> None:
@@ -188,7 +204,7 @@ def test_the_text_of_a_command_is_told_as_such_and_not_as_words_of_the_user() ->
     text = "# Review\n" + "Look at everything. " * 20
     facts = extract_facts([user(command), user(text), user("Stop.")], 0)
     assert [" ".join(words.split()) for words in said(facts)] == ["/review the parser", "Stop."]
-    assert [(words.kind, words.text) for words in facts.turns[0].inputs] == [("command", text.strip())]
+    assert [(words.kind, words.text) for words in facts.turns[0].words] == [("command", text.strip())]
     assert said(extract_facts([user(command), user("No, stop.")], 0))[-1] == "No, stop."
 
 
@@ -224,7 +240,7 @@ def test_facts_are_bounded_and_dropped_identifiers_are_still_recognised() -> Non
     first = user("Port it. Never touch legacy_mode!")
     messages = [
         first,
-        *(user(f"look at file{number}.go and handle{number}Error now, but never twice") for number in range(3000)),
+        *(user(f"see a{number}.go, file{number}.go and handle{number}Error, never twice") for number in range(1900)),
     ]
     facts = extract_facts(messages, 0)
     assert len(facts.identifiers) <= 4500

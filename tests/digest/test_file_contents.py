@@ -25,6 +25,11 @@ def rows(facts: Facts, path: str = PATH) -> dict[str, int]:
     return {line.text: line.number for line in facts.files[path].lines.values()}
 
 
+def digest_of(work: Work, chars: int) -> str:
+    """The local digest of all messages, in at most this number of characters."""
+    return local_digest_text(extract_facts(work.messages, 0), max_tokens=chars, count_tokens=len, header=HEADER)
+
+
 def test_a_line_is_kept_without_its_line_number() -> None:
     work = Work()
     work.call("Read", numbered("use std::io;", "    let trailer_size = raw.len_of(8);"), file_path=PATH)
@@ -62,7 +67,7 @@ def test_a_failed_edit_changes_no_lines() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 900)), min_size=1, max_size=30))
 def test_known_lines_are_bounded_and_include_the_last_touched_file(reads: list[tuple[int, int]]) -> None:
-    files = FilesInWork({})
+    files = FilesInWork({}, {})
     for index, (file, count) in enumerate(reads):
         found = [(f"let value_{number} = of_file({file}, {number});", ("of_file",)) for number in range(count)]
         files.record_read(f"/w/{file}.rs", index, found, part=False)
@@ -84,5 +89,50 @@ def test_a_large_digest_shows_whole_lines_near_the_last_edit(kept: bool) -> None
     text = local_digest_text(facts, max_tokens=24_000, count_tokens=len, header=HEADER, kept_indexes=stays)
     assert (lines[199] in text and lines[201] in text) != kept, "what the view shows is not said again"
     assert len(text) <= 24_000
-    small = local_digest_text(facts, max_tokens=3_000, count_tokens=len, header=HEADER)
+    small = digest_of(work, 3_000)
     assert sum(line in small for line in lines) <= 2, "names come first"
+
+
+def test_a_large_digest_prefers_the_file_that_the_user_named() -> None:
+    work = Work()
+    named = [f"let named_{number} = compute_the_part(raw_input, {number}, trailing_options);" for number in range(150)]
+    other = [f"let other_{number} = compute_the_part(raw_input, {number}, trailing_options);" for number in range(150)]
+    work.ask("Make parser.rs faster.")
+    work.call("Read", numbered(*named), file_path=PATH)
+    work.call("Read", numbered(*other), file_path="/w/src/writer.rs")
+    for _ in range(20):
+        work.call("Bash", "ok", command="cargo test")
+    text = digest_of(work, 16_000)
+    assert sum(line in text for line in named) > 5 * sum(line in text for line in other)
+
+
+def test_a_large_digest_shows_imports_and_long_lines() -> None:
+    work = Work()
+    imports = [f"use crate::stage_{number}::{{compute_part, options}};" for number in range(20)]
+    long = [
+        f"let part_{number} = compute({', '.join(f'raw_input_{each}' for each in range(14))});" for number in range(20)
+    ]
+    short = [f"let part_{number} = compute_part(options);" for number in range(250)]
+    assert all(160 < len(line) <= 240 for line in long)
+    work.ask("Make it faster.")
+    work.call("Read", numbered(*imports, *short, *long), file_path=PATH)
+    for _ in range(20):
+        work.call("Bash", "ok", command="cargo test")
+    text = digest_of(work, 16_000)
+    assert all(line in text for line in (*imports, *long))
+    assert not all(line in text for line in short)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_line_of_several_files_is_shown_once_or_not_at_all_if_the_view_has_it(kept: bool) -> None:
+    work = Work()
+    shared = "return Err(ParseFailure::of(raw_input, trailing_options, position));"
+    work.ask("Make it faster.")
+    for name in ("parser", "writer", "reader"):
+        own = [f"let {name}_{number} = compute_the_part(raw_input, trailing_options);" for number in range(10)]
+        work.call("Read", numbered(*own, shared), file_path=f"/w/src/{name}.rs")
+    stays = frozenset({5, 6}) if kept else frozenset()
+    facts = extract_facts(work.messages, 0)
+    text = local_digest_text(facts, max_tokens=16_000, count_tokens=len, header=HEADER, kept_indexes=stays)
+    assert "let parser_3 = compute_the_part(raw_input, trailing_options);" in text
+    assert text.count(shared) == (0 if kept else 1)

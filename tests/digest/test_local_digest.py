@@ -40,6 +40,12 @@ def are_in_order(found: list[str]) -> bool:
     return found == [f"# {name}" for name in ORDER if f"# {name}" in found]
 
 
+def section(text: str, name: str) -> list[str]:
+    """The lines of a section, without their handles."""
+    lines = text.partition(f"# {name}\n")[2].partition("\n# ")[0].split("\n")
+    return [line.split(" [#")[0] for line in lines]
+
+
 def digest(messages: list[Message], cap: int = 3_000, **options: Any) -> str:
     facts = extract_facts(messages, 0)
     return local_digest_text(facts, max_tokens=cap, count_tokens=size, header=HEADER, **options)
@@ -90,12 +96,48 @@ def test_a_digest_names_the_messages_it_covers_and_every_line_its_source() -> No
         "Agent: I chose nom instead of pest because it is already a dependency. [#8]",
         "Changed: parser.rs [#5]",
         "- Failed: cargo test: error[E0425]: cannot find value `trailer` [#6-7]",
-        "- No commit was seen [#5]",
+        "- The agent itself made no commit [#5]",
         "- pending: Parse trailers [#9]",
         "- /w/src/parser.rs: Read the header once [#5]",
     ):
         assert line in text.split("\n")
     assert headings(text)[:3] == ["# Turns", "# Status", "# Plan"]
+
+
+def test_the_status_names_only_commits_and_checks_that_still_hold() -> None:
+    work = Work()
+    work.call("Edit", "updated", file_path="/home/dev/cli/a.go", new_string="x")
+    work.call("Bash", "[main 1111111] First\n", command="git commit -m First")
+    work.call("Bash", "[main 2222222] Second\n", command="git commit -am Second")
+    work.call("Bash", "[main 3333333] Second, better\n", command="git commit --amend -m 'Second, better'")
+    work.call("Bash", "[main 4444444] Third\n", command="git commit -am Third")
+    work.call("Bash", "HEAD is now at 3333333\n", command="git reset --hard HEAD~1")
+    work.call("Bash", "[main 5555555] Init\n", command="cd /tmp/trial && git init && git commit -m Init")
+    work.call("Edit", "updated", file_path="/home/dev/cli/b.go", new_string="y")
+    assert section(digest(work.messages), "Status") == [
+        "- Committed 5555555 Init (in /tmp/trial)",
+        "- Committed 3333333 Second, better",
+        "- Committed 1111111 First",
+        "- Edited after the last commit that was seen: b.go",
+        "- The agent itself ran no test, build or lint",
+    ]
+
+
+def test_a_check_that_was_run_again_is_told_with_its_newest_outcome() -> None:
+    work = Work()
+    work.call("Edit", "updated", file_path="/home/dev/cli/a.go", new_string="x")
+    work.call("Bash", "--- FAIL: TestRead (0.1s)\nFAIL\nexit code: 1", command="go test ./read -run TestRead")
+    work.call("Bash", "ok  \tcli/read\t0.5s", command="go test ./...")
+    work.call("Bash", "0 issues.", command="mise run lint")
+    work.call("Bash", "a.go:3:1: unused\nexit code: 1", command="mise run fmt && mise run lint")
+    work.call("Bash", "bash: line 1: cd: gone: No such file or directory\nexit code: 1", command="cd gone && make test")
+    assert section(digest(work.messages), "Status") == [
+        "- Failed: cd gone && make test: bash: line 1: cd: gone: No such file or directory",
+        "- Failed: mise run fmt && mise run lint: a.go:3:1: unused",
+        "- Failed, before other checks that passed: go test ./read -run TestRead: --- FAIL: TestRead (0.1s)",
+        "- Passed: go test ./...: ok  \tcli/read\t0.5s",
+        "- The agent itself made no commit",
+    ]
 
 
 def test_a_heading_without_entries_is_left_out() -> None:
@@ -207,7 +249,7 @@ def test_facts_of_kept_messages_are_left_out() -> None:
 def test_a_prior_digest_is_merged() -> None:
     before = f"{HEADER}\n# Guardrails\n- never log the port [#3]\n# Plan\nnone"
     text = digest([user("Go on with it, please.")], prior_digest=before)
-    assert "  - never log the port (#3]" in text.split("\n")
+    assert "  - never log the port (#3)" in text.split("\n")
     assert text.count(HEADER) == 1
 
 
@@ -291,3 +333,44 @@ def test_a_line_that_imitates_markup_is_escaped(line: str) -> None:
     assert "parser_file.go" in text
     assert text.count(HEADER) == 1
     assert are_in_order(headings(text))
+
+
+def test_free_room_is_used_for_the_values_of_settings() -> None:
+    work = Work()
+    work.ask("Look at all parts.")
+    for number in range(40):
+        work.call("Read", f'"""Part {number}."""\nPORT_{number} = {7000 + number}\n', file_path=f"/w/part{number}.py")
+    work.call("Bash", '--port 8080 \\\nexport LOG_LEVEL=debug\n"retries": 4,\nexit\n', command="cat run.sh")
+    text = digest(work.messages)
+    for number in range(40):
+        assert f"part{number}.py: PORT_{number} = {7000 + number} [#{2 * number + 3}]" in text
+    assert 'cat run.sh: --port 8080 · export LOG_LEVEL=debug · "retries": 4 [#83]' in text
+
+
+def test_settings_are_shown_before_a_line_that_a_file_repeats() -> None:
+    work = Work()
+    work.ask("Look at the settings.")
+    comment = "# the queue keeps its order in any case\n"
+    work.call("Read", f"PORT = 7091\nTIMEOUT = 30\nMAX_JOBS = 4711\n{comment * 300}", file_path="config.py")
+    assert section(digest(work.messages, 10_000), "Carryover") == [
+        "- config.py: PORT = 7091 · TIMEOUT = 30 · MAX_JOBS = 4711"
+    ]
+
+
+def test_the_newest_value_of_a_setting_is_shown() -> None:
+    work = Work()
+    work.ask("Change the port.")
+    work.call("Read", "1\tPORT = 7091\n2\tTIMEOUT = 30\n3\tRETRIES = 4", file_path="config.py")
+    work.call("Edit", "done", file_path="config.py", old_string="PORT = 7091", new_string="PORT = 8080  # free")
+    work.call("Edit", "no such text", failed=True, file_path="config.py", old_string="x", new_string="RETRIES = 9")
+    work.call("Edit", "done", file_path="config.py", old_string="  TIMEOUT = 30", new_string="  pass")
+    (line,) = [line for line in section(digest(work.messages), "Carryover") if "PORT" in line]
+    assert line == "- config.py: PORT = 8080 · RETRIES = 4"
+
+
+def test_settings_outlive_a_second_digest_of_a_list() -> None:
+    work = Work()
+    work.ask("Look at the settings.")
+    work.call("Read", "PORT = 7091\nTIMEOUT = 30\n", file_path="config.py")
+    earlier = Message(role="user", kind="digest", parts=user(digest(work.messages)).parts)
+    assert "- config.py: PORT = 7091 · TIMEOUT = 30" in section(digest([earlier, user("Go on.")]), "Carryover")

@@ -19,7 +19,7 @@ from foldline.digest.driver import RetryLimits, write_model_digest, write_model_
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import BRANCH, HEADINGS, REFERENCE, SESSION
 from foldline.digest.model_digest import CONTINUED, chunked
-from foldline.digest.prompt import CONDENSER_BRIEF, cumulative_prompt
+from foldline.digest.prompt import CONDENSER_BRIEF, DigestPrompt, cumulative_prompt
 from foldline.fold import Digest
 from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResult, Usage, assistant, tool, user
 from foldline.testing import FAULTS, INJECTED, INVENTED, LEAKED, Scripted, faulty, proper
@@ -255,6 +255,9 @@ CAUSES = {
     "tool call behind a digest": "tool call",
     "tool call as a JSON block": "tool call",
     "tool call in brackets": "tool call",
+    "tool call of Gemma": "tool call",
+    "tool call as in a hook": "tool call",
+    "parallel tool call": "tool call",
     "shell command": "tool call",
     "request for the conversation": "asks for the conversation",
     "only instructions": "says nothing",
@@ -263,6 +266,7 @@ CAUSES = {
     "length": "cut off (length)",
     "filter": "filtered (content_filter)",
     "error text": "error text",
+    "error body": "error text",
     "apology": "error text",
     "echo of the prompt": "repeats its instructions",
     "echo of the transcript": "repeats",
@@ -315,6 +319,62 @@ class TestFaults:
     )
     def test_headings_in_other_markup_are_accepted(self, reply: str) -> None:
         assert made(request(talk(6), min_tokens=1), Digester(complete=Scripted(reply), model="m")).by == "m"
+
+    @pytest.mark.promise("I9")
+    @pytest.mark.parametrize(
+        ("text", "cause"),
+        [
+            ("<start_function_call>call:bash{command:<escape>ls<escape>}<end_function_call>", "tool call"),
+            ("call:bash{command:<escape>ls<escape>}", "tool call"),
+            ('{"tool_name": "bash", "tool_input": {"command": "ls"}}', "tool call"),
+            ('{\n  "tool_name": "bash",\n  "tool_input": {"command": "ls"}\n}', "tool call"),
+            ('{"recipient_name": "functions.bash", "parameters": {"command": "ls"}}', "tool call"),
+            ('{"tool_uses": [{"recipient_name": "functions.bash", "parameters": {}}]}', "tool call"),
+            ('{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', "error text"),
+            ('{\n  "type": "error",\n  "error": {"message": "Overloaded"}\n}', "error text"),
+            ('{"error": {"message": "Rate limit reached"}}', "error text"),
+            ('event: error\ndata: {"type": "error", "error": {"message": "Overloaded"}}', "error text"),
+        ],
+    )
+    @pytest.mark.parametrize("form", ["sections", "cumulative", "alone"])
+    def test_a_call_or_an_error_body_is_no_digest_not_even_below_a_heading(
+        self, form: str, text: str, cause: str
+    ) -> None:
+        bodies = (text, "none", "x", "because", "go on", "foo")
+        told = "\n".join(f"{heading}\n{body}" for heading, body in zip(HEADINGS, bodies, strict=True))
+        prompt = cumulative_prompt() if form == "cumulative" else None
+        reply = text if form == "alone" else told
+        digest = made(request(talk(6), min_tokens=1, prompt=prompt), Digester(complete=Scripted(reply)))
+        assert digest.by == "local"
+        assert cause in digest.cause
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'The hook gets {"tool_name": "bash", "tool_input": {"command": "ls"}} on its standard input.',
+            '- payload: {"recipient_name": "functions.bash", "parameters": {}}',
+            "- `<start_function_call>` is parsed, and `call:bash{}` too",
+            'Find out why the proxy answers {"type": "error", "error": {"type": "overloaded_error"}}.',
+            '{"type": "error"} is what the proxy answers; find out why.',
+            'Port it.\n# Status\nStuck:\n{"type": "error", "error": {"message": "Overloaded"}}',
+            "You write summaries of conversations in the style of the user, and the user wants them brief.",
+        ],
+    )
+    def test_a_digest_may_mention_calls_error_bodies_and_instructions(self, text: str) -> None:
+        digest = made(request(talk(6), min_tokens=1), Digester(complete=Scripted(sections(text)), model="m"))
+        assert (digest.by, digest.cause) == ("m", "")
+
+    @pytest.mark.promise("I9")
+    @pytest.mark.parametrize(
+        "prompt",
+        [cumulative_prompt(), cumulative_prompt("Write the notes of a meeting.\nLeave out greetings.", "{messages}")],
+        ids=["own", "custom"],
+    )
+    @pytest.mark.parametrize("before", ["", "Summary: "])
+    def test_a_cumulative_digest_that_is_its_system_prompt_is_refused(self, prompt: DigestPrompt, before: str) -> None:
+        echo = Scripted(lambda ask: before + ask.system)
+        digest = made(request(talk(6), min_tokens=1, prompt=prompt), Digester(complete=echo))
+        assert digest.cause == "the reply repeats its instructions"
 
     def test_a_recorded_cause_holds_no_secret(self) -> None:
         error = RuntimeError(f"401 for https://me:{LEAKED}@host.example/")

@@ -46,6 +46,20 @@ def test_a_function_writes_the_digest(name: str) -> None:
     assert fold.digest.by == "model"
 
 
+async def nothing_later(call: DigesterCall) -> None:
+    del call
+
+
+@pytest.mark.parametrize("function", [lambda call: None, nothing_later])
+def test_a_function_that_returns_nothing_is_named_as_the_cause(function: Any) -> None:
+    session = Session(model="gpt-5", policy=SMALL, digester=function)
+    fill(session)
+    fold = session.fold(force=True)
+    assert fold is not None
+    assert fold.digest is not None
+    assert "the digester function returned None: return a text" in fold.digest.cause
+
+
 def test_a_ledger_takes_a_function_too() -> None:
     with foldline.open(":memory:", digester=proper) as ledger:
         session = ledger.session("s", model="gpt-5", policy=SMALL)

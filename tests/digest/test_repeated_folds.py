@@ -93,3 +93,32 @@ def test_every_call_of_ten_folds_fits_a_small_digester_window() -> None:
     seen = "\n".join(ask.text for ask in asks)
     for number in range(session.state.timeline.cut // 4 - 2):
         assert f"def part_{number}(raw, limit): return {number}" in seen
+
+
+CORRECTIONS = ("No, not like that: keep the old names.", "Stop. Use tabs in Makefile, as I said.")
+REFUSAL = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n"
+
+
+@pytest.mark.promise("I8")
+@pytest.mark.parametrize("by", ["local", "model"])
+def test_the_first_request_all_corrections_and_every_pin_outlive_ten_folds_word_for_word(by: str) -> None:
+    digester = Digester(complete=Scripted()) if by == "model" else None
+    session = Session(policy=POLICY.but(window_tokens=12_000, keep_first_prompt=False), digester=digester)
+    request = "Port the parser to Rust.\nKeep every name of the API; the tests in tests/wire must pass unchanged."
+    session.add(user(request), assistant("I will."))
+    pins = [session.pin(text) for text in PINS]
+    refused, number = [f"not {place}, use part_{place}.py" for place in range(3)], 0
+    while session.folds < 10:
+        session.add(*step(number))
+        if number < len(CORRECTIONS):
+            session.add(user(CORRECTIONS[number]), assistant("Understood."))
+        if number < len(refused):
+            call = ToolCall(id=f"r{number}", name="bash", arguments='{"command": "git commit -m x"}')
+            session.add(assistant("", call), tool(call.id, REFUSAL + refused[number], name="bash", is_error=True))
+        session.view()
+        number += 1
+    view = session.view()
+    shown = " ".join("\n".join(message.text for message in view.messages).split())
+    assert len(pins) == len(PINS)
+    for text in (request, *CORRECTIONS, *refused, *PINS):
+        assert " ".join(text.split()) in shown

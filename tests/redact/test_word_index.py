@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,3 +39,16 @@ def _letters(shape: KeyShape) -> str:
     """Letters and digits that may follow the prefix of a key, as many as it needs."""
     allowed = "".join(re.findall(f"[{shape.letters}]", "A7b9C2d4E6f8a1B3"))
     return (allowed * 20)[: shape.least]
+
+
+def test_a_line_that_matches_a_pattern_also_matches_its_probe() -> None:
+    lists = [Path(__file__).parent / name for name in ("secrets.jsonl", "harmless.jsonl")]
+    texts = [json.loads(line)["text"] for path in lists for line in path.read_text("utf-8").splitlines()]
+    matched = set()
+    for number, row in enumerate(CONTEXT_PATTERNS):
+        for text in texts if row.probe is not None else ():
+            for found in row.pattern.finditer(text) if any(mark in text for mark in row.marks) else ():
+                assert row.probe is not None
+                assert row.probe.search(text, text.rfind("\n", 0, found.start()) + 1), (row.kind, text)
+                matched.add(number)
+    assert len(matched) > 15  # the lists have an example of nearly every pattern

@@ -1,62 +1,50 @@
-"""The carryover of a local digest: the identifiers most likely to be needed again, and lines that explain them.
+"""The carryover of a local digest: identifiers of files and commands, lines that are likely to be edited, and settings.
 
-The most likely identifiers are shown in excerpts of lines; one excerpt may explain several identifiers. The other
-identifiers are listed by name, as many as fit. If the budget is large, whole lines of recently used files are shown
-too, because an edit must quote a whole line.
+An identifier cannot be guessed, so the digest names the identifiers that are most likely to be needed again, as many as
+fit. If the budget is large, the digest also shows whole lines of recently used files, because an edit must quote whole
+lines. If room is left, the digest shows settings: lines that give a name a value, the newest first.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
-from foldline.digest.extract.file_contents import edit_probabilities
-from foldline.digest.extract.identifiers import SourceLine, reuse_probability
-from foldline.digest.markup import handles_of, has_instruction, quote
+from foldline.digest.extract.file_contents import FileLine, edit_probabilities
+from foldline.digest.extract.identifiers import reuse_probability
+from foldline.digest.markup import has_instruction, quote
+from foldline.plan.timeline import handles_of
 
-_EXCERPT_CHARS, _NEIGHBOURS = 48, 3
-"""The length of an excerpt in characters, and the least number of words next to its identifier."""
-_EXCERPT_SHARE = 0.28
-"""The share of the budget for excerpts. The rest of the budget is for identifiers without a line."""
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
-"""If the budget exceeds the first number (characters), this share of the excess is used for whole lines of files."""
+"""Of the budget above `_FILE_LINES_FROM` characters, the share `_FILE_LINES_SHARE` is used for whole lines of files."""
 _SEPARATOR_CHARS, _LINE_CHARS, _LABEL_CHARS = 3, 10, 24
-"""Numbers of characters: of a separator, of the dash and the handle of a line, and of the file name at the start of a
-line.
+"""Estimated numbers of characters: of a separator, of the dash and the handle of a line together, and of the file name
+at the start of a line.
 """
-_NAME_BIAS, _LINE_BIAS = 12, 40
-"""Characters added to the length of a name or a line before its value is divided by the length. Without this, the
-shortest names and lines would always be chosen.
+_NAME_BIAS = 12
+"""Names are ranked by their reuse probability, divided by their length plus this number of characters. Without this
+number, the shortest names would always be chosen.
 """
-_EXPLAINED = 900
-"""Number of identifiers, the most likely first, for which excerpts are considered."""
 _GROUP_SIZE = 3
-"""If a file or command has at least this number of identifiers without a line, these identifiers are listed after the
-name of the file or command.
+"""If a file or command has at least this number of identifiers, they are listed after its name."""
+_ROW_NAMES = 8
+"""Maximum number of identifiers in an `Also:` line. Such a line lists identifiers without a file or command.
+
+A long list is split into several lines, so that a digest that must be shortened loses only a part of it. If one line is
+enough, names of files are written with their folder.
 """
-_FEW_NAMES = 8
-"""If at most this number of other identifiers is listed, the files among them are shown with their folder."""
-_WORD, _NAME = re.compile(r"\S+"), re.compile(r"\w+")
-_BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
+_NAME = re.compile(r"\w+")
 
 
-class _Excerpt(NamedTuple):
-    """Consecutive words of a line, and the identifiers they explain."""
+class _Group(NamedTuple):
+    """The lines and identifiers that the digest shows for one file or command."""
 
-    text: str
-    line: SourceLine
-    identifiers: tuple[str, ...]
-
-    @property
-    def group(self) -> tuple[str, int]:
-        """A key for the file, command or message of the excerpt. Excerpts with the same key share a
-        line of the digest.
-        """
-        return (self.line.source, -1) if self.line.source else ("", self.line.message_index)
+    lines: list[str]
+    names: list[str]
+    indexes: list[int]
 
 
 def carryover_lines(
@@ -64,150 +52,98 @@ def carryover_lines(
 ) -> list[str]:
     """The lines of the carryover, in about `room` characters.
 
-    Identifiers in the text `shown` and in messages in `kept_indexes` are left out. `label` gives the start of a line
-    for a file or a command.
+    Identifiers in the text `shown` and in messages in `kept_indexes` are left out. The function `label` returns the
+    start of the line for a file or a command.
     """
     reuse = {name: reuse_probability(found, facts.end) for name, found in facts.identifiers.items()}
-    words = set(_NAME.findall(shown))
+    groups: dict[str, _Group] = {}
+    for path, line in _file_lines(facts, kept_indexes, int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE)):
+        group = groups.setdefault(path, _Group([], [], []))
+        group.lines.append(quote(line.text))
+        group.indexes.append(line.message_index)
+    told = "\n".join([shown, *(line for group in groups.values() for line in group.lines)])
+    words = set(_NAME.findall(told))
     wanted = {
-        name: probability
+        name: probability / (len(name) + _NAME_BIAS)
         for name, probability in reuse.items()
         if facts.identifiers[name].last_index not in kept_indexes
-        and not (name in words if name.isidentifier() else name in shown)
+        and not (name in words if name.isidentifier() else name in told)
     }
-    chosen = list(_file_lines(facts, kept_indexes, reuse, int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE)))
-    chosen += _excerpts(facts, wanted, chosen, int((room - _cost(chosen)) * _EXCERPT_SHARE))
-    chosen = [each for each in chosen if not has_instruction(each.line.text)]
-    text = "\n".join([each.text for each in chosen])
-    ranked = sorted(wanted, key=lambda name: (-wanted[name] / (len(name) + _NAME_BIAS), name))
-    names, left = dict[str, SourceLine](), room - _cost(chosen)
-    for name in [name for name in ranked if name not in text] if left > 0 else ():
+    names, left = list[str](), room - len(told) + len(shown) - _LINE_CHARS * len(groups)
+    free = left - sum(len(name) + 1 for name in wanted)
+    for (source, name), (text, index) in sorted(facts.settings.items(), key=lambda item: -item[1][1]):
+        cost = len(text) + _SEPARATOR_CHARS + (0 if source in groups else _LINE_CHARS + len(label(source)))
+        if cost <= free and index not in kept_indexes and text not in told and not has_instruction(text):
+            group = groups.setdefault(source, _Group([], [], []))
+            group.lines.append(quote(text))
+            group.indexes.append(index)
+            free, left = free - cost, left - cost
+            wanted.pop(name, None)
+    for name in sorted(wanted, key=lambda name: (-wanted[name], name)):
         left -= len(name) + 1
         if left < 0:
             break
-        names[name] = facts.identifiers[name].lines[0]
-    lines = _format(chosen, names, label)
+        names.append(name)
+    lines = _format(facts, groups, names, label)
     while names and (excess := sum(map(len, lines)) + len(lines) - room) > 0:
         while names and excess > 0:
-            excess -= len(names.popitem()[0]) + 1
-        lines = _format(chosen, names, label)
+            excess -= len(names.pop()) + 1
+        lines = _format(facts, groups, names, label)
     return lines
 
 
-def _file_lines(facts: Facts, kept_indexes: Collection[int], reuse: dict[str, float], room: int) -> Iterator[_Excerpt]:
-    """Whole lines of files: those with the highest probability per character of being edited next."""
+def _file_lines(facts: Facts, kept_indexes: Collection[int], room: int) -> Iterator[tuple[str, FileLine]]:
+    """The file lines that are most likely to be edited next, with the paths of their files.
+
+    Lines are chosen by the probability of an edit, divided by the length of the line. A line that occurs in several
+    files is returned once. Lines that a message in `kept_indexes` shows are left out.
+    """
     if room <= 0:
         return
-    calls = {name: found.call_count for name, found in facts.identifiers.items()}
     weighed = [
-        (-probability / (len(line.text) + _LINE_BIAS), path, line.number, line)
-        for probability, path, line in edit_probabilities(facts.files, facts.end, reuse, calls)
-        if line.message_index not in kept_indexes
+        (-probability / len(line.text), path, line.number, line)
+        for probability, path, line in edit_probabilities(facts.files, facts.end, facts.identifiers)
     ]
     weighed.sort(key=lambda each: each[:3])
-    taken, opened = list[tuple[str, int, _Excerpt]](), set[str]()
+    seen = {line.text for *_, line in weighed if line.message_index in kept_indexes}
+    taken, opened = list[tuple[str, int, FileLine]](), set[str]()
     for _, path, number, line in weighed:
         cost = len(line.text) + _SEPARATOR_CHARS + (0 if path in opened else _LINE_CHARS + _LABEL_CHARS)
-        if cost <= room:
+        if cost <= room and line.text not in seen and not has_instruction(line.text):
             room -= cost
             opened.add(path)
-            source = SourceLine(line.text, line.message_index, path, line.identifiers, 0)
-            taken.append((path, number, _Excerpt(line.text, source, line.identifiers)))
+            seen.add(line.text)
+            taken.append((path, number, line))
         elif room < _LINE_CHARS + _LABEL_CHARS:
             break
-    yield from [excerpt for _, _, excerpt in sorted(taken, key=lambda each: each[:2])]
+    yield from [(path, line) for path, _, line in sorted(taken, key=lambda each: each[:2])]
 
 
-def _excerpts(facts: Facts, wanted: dict[str, float], chosen: list[_Excerpt], room: int) -> Iterator[_Excerpt]:
-    """Excerpts, chosen greedily.
+def _format(facts: Facts, groups: dict[str, _Group], names: list[str], label: Callable[[str], str]) -> list[str]:
+    """The carryover as lines of a digest: one line for each file or command, in the order of the record.
 
-    The value of an excerpt is the sum of the reuse probabilities of its identifiers per character. An identifier that
-    a chosen excerpt already explains adds nothing.
+    Names that belong to none of these lines come last, in lines that begin with `Also:`.
     """
-    excerpts: dict[str, _Excerpt] = {}
-    for name in sorted(wanted, key=lambda name: (-wanted[name], name))[:_EXPLAINED]:
-        for line in facts.identifiers[name].lines:
-            if " " in line.text:  # a single word explains nothing
-                text = words_around(line.text, name)
-                names = tuple([each for each in line.identifiers if each in wanted and each in text])
-                excerpts.setdefault(text, _Excerpt(text, line, names))
-    explained, opened = {name for each in chosen for name in each.identifiers}, {each.group for each in chosen}
-
-    def cost(excerpt: _Excerpt) -> int:
-        return len(excerpt.text) + _SEPARATOR_CHARS + (0 if excerpt.group in opened else _LINE_CHARS)
-
-    def value(excerpt: _Excerpt) -> float:
-        return sum([wanted[name] for name in excerpt.identifiers if name not in explained]) / cost(excerpt)
-
-    heap = [(-value(excerpt), text) for text, excerpt in excerpts.items()]
-    heapify(heap)
-    while heap and room > _LINE_CHARS:
-        excerpt = excerpts[heappop(heap)[1]]
-        now = value(excerpt)
-        if heap and -now > heap[0][0]:
-            if now > 0:
-                heappush(heap, (-now, excerpt.text))
-        elif now > 0 and cost(excerpt) <= room:
-            room -= cost(excerpt)
-            explained.update(excerpt.identifiers)
-            opened.add(excerpt.group)
-            yield excerpt
-
-
-def _cost(excerpts: Collection[_Excerpt]) -> int:
-    groups = {each.group for each in excerpts}
-    return sum([len(each.text) + _SEPARATOR_CHARS for each in excerpts]) + _LINE_CHARS * len(groups)
-
-
-def words_around(line: str, name: str, max_chars: int = _EXCERPT_CHARS) -> str:
-    """The name and the words around it in a line: as many whole words as fit into `max_chars`, but at least a few.
-
-    >>> words_around("279: func generateSummary(w, _ io.Writer, store *checkpoint.GitStore) error {", "GitStore", 30)
-    'store *checkpoint.GitStore) error {'
-    """
-    if len(line) <= max_chars:
-        return line
-    at = line.find(name)
-    words = [word.span() for word in _WORD.finditer(line)]
-    first = next((place for place, (_, end) in enumerate(words) if end > at), 0)
-    last = next((place for place, (_, end) in enumerate(words) if end >= at + len(name)), first)
-    least, forward = last - first + _NEIGHBOURS, True
-    while last - first < len(words) - 1:
-        backward = first > 0 and (not forward or last == len(words) - 1)
-        start, stop = (first - 1, last) if backward else (first, last + 1)
-        if stop == len(words) or (words[stop][1] - words[start][0] > max_chars and last - first >= least):
-            break
-        first, last, forward = start, stop, not forward
-    return line[words[first][0] : words[last][1]]
-
-
-def _format(excerpts: Iterable[_Excerpt], names: dict[str, SourceLine], label: Callable[[str], str]) -> list[str]:
-    """Excerpts and names as lines of a digest, in the order of the record.
-
-    There is one line for each file, command or message.
-    """
-    groups: dict[tuple[str, int], tuple[list[str], list[str], list[int]]] = {}
-    for excerpt in sorted(excerpts, key=lambda each: each.line.message_index):
-        texts, _, indexes = groups.setdefault(excerpt.group, ([], [], []))
-        texts.append(quote(_BULLET.sub("", excerpt.text, count=1)))
-        indexes.append(excerpt.line.message_index)
-    counts = Counter(line.source for line in names.values() if line.source)
-    for name, line in names.items():
-        if counts[line.source] >= _GROUP_SIZE:
-            _, named, indexes = groups.setdefault((line.source, -1), ([], [], []))
-            named.append(name)
-            indexes.append(line.message_index)
+    found = {name: facts.identifiers[name].line for name in names}
+    counts = Counter(line.source for line in found.values() if line.source)
+    groups = {source: _Group(group.lines, [], [*group.indexes]) for source, group in groups.items()}
+    for name, line in found.items():
+        if counts[line.source] >= _GROUP_SIZE or line.source in groups:
+            group = groups.setdefault(line.source, _Group([], [], []))
+            group.names.append(name)
+            group.indexes.append(line.message_index)
     lines = []
-    for (source, _), (texts, named, indexes) in sorted(groups.items(), key=lambda item: min(item[1][2])):
+    for source, (texts, named, indexes) in sorted(groups.items(), key=lambda item: min(item[1].indexes)):
         also = [f"{'also ' if texts else ''}{quote(' '.join(named))}"] if named else []
         lines.append(f"- {label(source)}{' · '.join([*texts, *also])} [{handles_of(indexes)}]")
-    others = [name for name, line in names.items() if counts[line.source] < _GROUP_SIZE]
-    if len(others) <= _FEW_NAMES:
-        others = [_with_folder(name, names[name].text) for name in others]
-    return [*lines, f"- Also named: {quote(' '.join(others))}"] if others else lines
+    others = [name for name, line in found.items() if line.source not in groups]
+    if len(others) <= _ROW_NAMES:
+        others = [_with_folder(name, found[name].text) for name in others]
+    rows = [others[start : start + _ROW_NAMES] for start in range(0, len(others), _ROW_NAMES)]
+    return [*lines, *(f"- Also: {quote(' '.join(row))}" for row in rows)]
 
 
 def _with_folder(name: str, line: str) -> str:
-    """The path in a line that ends with this file name; the name alone if the line has no such path."""
+    """The path of the file `name`, taken from the text of a line; `name` alone if the line has no such path."""
     found = re.search(rf"[\w.@~/-]{{0,200}}/{re.escape(name)}(?![\w/-])", line)
     return found[0] if found else name

@@ -2,17 +2,19 @@
 
 `reject_reply` checks a model's raw reply: an error text, a tool call, a copy of the prompt or a truncated text is no
 digest. `clean_reply` removes secrets, forged markup and instructions from the reply, and `reject_body` checks the rest.
+`reject_summary` applies both checks to a summary that a caller's own function wrote.
 `too_large`, `too_small` and `no_gain` check the size of the finished digest. The reason is recorded with the fold.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TypeGuard
 
 from foldline.digest.digester import DigesterReply
 from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
-from foldline.digest.prompt import CONDENSER_BRIEF, SECTIONS_ABOUT
+from foldline.digest.prompt import CONDENSER_BRIEF, PRIOR_DIGEST_TAGS, SECTIONS_ABOUT, SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.placeholders import REMOVED_ORDER
 from foldline.redact.redact import clean_text
 
@@ -22,20 +24,24 @@ _FAILED = ("error", "aborted", "cancelled", "failed")
 _CALLED = ("tool_use", "tool_calls", "function_call", "tooluse", "tool-calls")
 
 _REASONING = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OBJECT = r"(?:\[\s{0,40})?\{\s{0,40}\""
+"""The start of a JSON object, up to its first key. The object may be the first one of a list."""
 _TOOL_CALL = re.compile(
     r"^[ \t>]{0,8}(?:</?(?:\w{1,20}:)?(?:tool_?calls?|function_?calls?|function=|invoke\b|antml\b|tool_use\b|"
     r"parameter=)|"
+    r"(?:<start_function_call>\s{0,40})?call:[\w.-]{1,64}\{|<end_function_call>|"
     r"<(?:execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|use_mcp_tool|"
     r"browser_action|ask_followup_question|attempt_completion)>|"
     r"<\|(?:python_tag|channel|start|call|tool|message|constrain|im_start|action)|<[|｜](?:tool|DSML)|"
     r"\[TOOL_(?:CALLS|REQUEST)|\[/?(?:tool_call|function_call)\]|✿FUNCTION✿|functools\[|"
     r"(?:to=)?functions\.\w{1,64}[\s(:]|\[\w{1,64}\([^\n]{0,400}\)\][ \t]{0,8}$|"
     r"```(?:tool_code|tool_call|tool|function)\b|Action Input:|"
-    r"\[?\{\s{0,40}\"(?:function_?call|tool_calls?)\"\s{0,40}:|"
-    r"\[?\{\s{0,40}\"type\"\s{0,40}:\s{0,40}\"(?:tool_use|tool_call|function_call|function)\"|"
-    r"\[?\{\s{0,40}\"(?:name|tool|tool_name|function|action)\"\s{0,40}:[^\n]{0,200}"
-    r"\"(?:arguments|parameters|input|args|action_input)\")|"
-    r"\A\W{0,8}\{\s{0,40}\"(?:name|tool|function|tool_calls?|action)\"\s{0,40}:",
+    rf"{_OBJECT}(?:function_?call|tool_calls?|tool_uses)\"\s{{0,40}}:|"
+    rf"{_OBJECT}type\"\s{{0,40}}:\s{{0,40}}\"(?:tool_use|tool_call|function_call|function)\"|"
+    rf"{_OBJECT}(?:name|tool|tool_name|tool_call_id|function|action|recipient_name)\"\s{{0,40}}:"
+    r"(?:[^\n]{0,200}|[^{}]{0,200})"
+    r"\"(?:arguments|parameters|input|args|action_input|tool_(?:input|args|arguments|parameters))\")|"
+    r"\A\W{0,8}\{\s{0,40}\"(?:name|tool|tool_name|function|tool_calls?|tool_uses|action|recipient_name)\"\s{0,40}:",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that begins like a tool call in the dialect of some model."""
@@ -59,14 +65,22 @@ _NO_TRANSCRIPT = re.compile(
 )
 """A sentence that says that there is no conversation to digest."""
 _ERROR_TEXT = re.compile(
-    r"\A\W{0,8}(?:\{\s*\"error\"|<!doctype html|<html|error\b|exception\b|traceback \(|(?:http|status)[ /]?\d{3}|"
+    r"\A\W{0,8}(?:<!doctype html|<html|error\b|exception\b|traceback \(|(?:http|status)[ /]?\d{3}|"
     r"(?:429|500|502|503|504)\b|rate limit|too many requests|internal server error|service unavailable|bad gateway|"
     r"i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't)|sorry,|unfortunately,? i|as an ai\b|"
     r"unable to|could not|failed to|overloaded|request timed out)",
     re.IGNORECASE,
 )
+_ERROR_BODY = re.compile(
+    rf"(?:data:[ \t]{{0,4}})?{_OBJECT}(?:errors?\"|(?:type|object|status)\"\s{{0,40}}:\s{{0,40}}\"error\")|"
+    r"event: ?error$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The JSON body with which a provider reports an error."""
+_BODY_ENDS = (*"{}[],", "error")
+"""The ends of the first line of such a body. A sentence that begins with a quoted body ends differently."""
 _ERROR_CHARS = 600
-"""A longer text is not taken for an error message or a request, even if it begins like one."""
+"""The number of characters above which a text is not taken for an error message or a request."""
 _MAX_MISSING_HEADINGS = 1
 """Maximum number of documented headings that may be missing in a digest."""
 _VISIBLE = re.compile(r"[^\W_]")
@@ -84,6 +98,8 @@ _ECHO_SHARE = 0.8
 _ECHO_LINES = 4
 _SPEAKER = re.compile(r"(?m)^[^\S\n]*» (?:you|agent|tool|shell|note|digest)\b")
 _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTIONS_ABOUT) if len(line) > _LINE_CHARS)
+_INSTRUCTIONS = (CONDENSER_BRIEF, SUMMARY_SYSTEM, SUMMARY_TEMPLATE)
+"""The instructions of foldline's own prompts."""
 
 
 def has_visible_text(value: object) -> TypeGuard[str]:
@@ -95,13 +111,30 @@ def has_visible_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _VISIBLE.search(value) is not None
 
 
-def reject_reply(reply: DigesterReply, *, prompt: str = "") -> str:
+def reject_summary(summary: object) -> str:
+    """The reason why a value that the caller got from a model is not a summary; "" if it may be one.
+
+    >>> reject_summary("The worker uses port 7091."), reject_summary("Please provide the conversation.")
+    ('', 'the reply asks for the conversation')
+    """
+    if not isinstance(summary, str):
+        return f"the reply is of the type {type(summary).__name__}, not a text"
+    return reject_reply(DigesterReply(text=summary)) or reject_body(summary, sections=False)
+
+
+def reject_reply(reply: DigesterReply, *, prompt: str = "", instructions: tuple[str, ...] = ()) -> str:
     """The reason why a reply is not a digest; "" if it may be one.
 
-    `prompt` is the user turn that was sent to the model.
+    `prompt` is the user turn that was sent to the model. `instructions` are the system prompt and the template of the
+    user turn.
     """
     text = _REASONING.sub("", reply.text)
-    return _check_stop(reply) or _check_text(reply, text) or _check_echo(text, prompt)
+    return (
+        _check_stop(reply)
+        or _check_text(reply, text)
+        or _check_instructions(text, (*_INSTRUCTIONS, *instructions))
+        or _check_echo(text, prompt)
+    )
 
 
 def _check_stop(reply: DigesterReply) -> str:
@@ -121,6 +154,8 @@ def _check_text(reply: DigesterReply, text: str) -> str:
     fence = _FENCE.match(text.strip())
     if _TOOL_CALL.search(text) or (fence and fence[1].lower() not in _TEXT_FENCES):
         return "the reply is a tool call written as text"
+    if _is_error_body(text):
+        return "the reply is an error text"
     if len(text) > _ERROR_CHARS:
         return ""
     if _ERROR_TEXT.match(text):
@@ -129,10 +164,21 @@ def _check_text(reply: DigesterReply, text: str) -> str:
     return "the reply asks for the conversation" if asks else ""
 
 
+def _is_error_body(text: str) -> bool:
+    """Whether the first line below the headings is the JSON body of an error.
+
+    A digest may quote such a body further below, for example under `# Status`, or in a sentence.
+    """
+    lines = (line.strip() for line in text.split("\n"))
+    content = (line for line in lines if line and not line.startswith("```") and not _HEADING.match(line))
+    first = list(islice(content, 2))
+    return bool(first) and first[0].endswith(_BODY_ENDS) and _ERROR_BODY.match("\n".join(first)) is not None
+
+
 def reject_body(text: str, *, sections: bool) -> str:
     """The reason why a cleaned reply is not a digest; "" if it may be one.
 
-    `sections` means that the documented headings were requested.
+    `sections` is true if the documented headings were requested.
     """
     lines = (line.strip().strip("#*->• \t()[]") for line in text.replace(REMOVED_ORDER, "").split("\n"))
     said = (line for line in lines if line.lower().rstrip(".:") not in _NO_CONTENT and not _HEADING.match(f"# {line}"))
@@ -146,14 +192,26 @@ def reject_body(text: str, *, sections: bool) -> str:
 
 
 def _headings_in(text: str) -> set[str]:
-    """The documented headings in the text, in any markup. Each is returned as its first word in lower case."""
+    """The first words, in lower case, of the documented headings that the text contains in any markup."""
     return {(found[1] or found[2]).lower() for found in _HEADING.finditer(text)}
 
 
+def _check_instructions(text: str, instructions: tuple[str, ...]) -> str:
+    """The reason for a rejection if a reply repeats its instructions or is a part of them; else ""."""
+    words = " ".join(text.split())
+    repeats = sum(line.strip() in _PROMPT_LINES for line in text.split("\n")) > 1 or any(
+        (len(known) > _LINE_CHARS and known in words) or (len(words) > _LINE_CHARS and words in known)
+        for known in (" ".join(each.split()) for each in instructions)
+    )
+    return "the reply repeats its instructions" if repeats else ""
+
+
 def _check_echo(text: str, prompt: str) -> str:
+    """The reason for a rejection if a reply repeats its prompt; else "". A reply may repeat the earlier digest."""
+    start, end = (prompt.find(tag) for tag in PRIOR_DIGEST_TAGS)
+    if 0 <= start < end:
+        prompt = prompt[:start] + prompt[end:]
     lines = [line.strip() for line in text.split("\n")]
-    if sum(line in _PROMPT_LINES for line in lines) > 1:
-        return "the reply repeats its instructions"
     long_lines = [line for line in lines if len(line) >= _LINE_CHARS and line not in HEADINGS]
     known = set(map(str.strip, prompt.split("\n"))) if len(long_lines) >= _ECHO_LINES else set()
     repeats = (

@@ -54,10 +54,10 @@ class DigestRequest:
     stop_signal: Any = None
     """The caller's cancellation signal: an object with `is_set`, `is_cancelled`, `cancelled` or `aborted`."""
     plain_list: bool = False
-    """True for a list of messages that has no record. The digest then has no handles, and contains the prior digest."""
+    """True for a list of messages that has no record. Its digest has no handles, and contains the prior digest."""
 
 
 class FoldRefused(NamedTuple):
-    """The result if no fold is made. It names the cause."""
+    """The result if no fold is made, with the cause."""
 
     cause: str

@@ -1,6 +1,6 @@
 """The interface to a digester: its call, its reply, and the limits of its model.
 
-A `Digester` holds a function that takes a `DigesterCall` and returns a `DigesterReply`, and the name of its model. The
+A `Digester` holds the name of its model, and a function that takes a `DigesterCall` and returns a `DigesterReply`. The
 function may be async.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
+from foldline.errors import check_type
 from foldline.measure.estimator import Counter
 from foldline.message import Message, Usage
 from foldline.models.table import Model
@@ -36,8 +37,10 @@ class DigesterCall:
     signal: Any = None
     """The caller's cancellation signal, passed on unchanged."""
     prefix: tuple[Message, ...] = ()
-    """The session's own view if the provider has it in its cache, else empty. `system` and `text` are then sent after
-    it, as one user turn. The session's tools stay in the request, but may not be called.
+    """The session's own view if the provider has it in its cache, else empty.
+
+    After such a view, `system` and `text` are sent as one user turn. The session's tools stay in the request, but may
+    not be called.
     """
 
 
@@ -74,6 +77,8 @@ class Digester:
     known: Model = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("window", "reply"):
+            check_type(getattr(self, name), int, name, hint="pass a number of tokens")
         known = model_of(self.model)
         window = max(_MIN_WINDOW, self.window or known.window)
         object.__setattr__(self, "known", known)
@@ -91,7 +96,7 @@ class Digester:
 
 
 def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The digester. If the policy sets `digest_model`, the digester uses that model. None if `digester` is None."""
+    """The same digester, or one for the model `policy.digest_model` if it is set. None if `digester` is None."""
     if digester is None or policy.digest_model in ("", digester.model):
         return digester
     return Digester(

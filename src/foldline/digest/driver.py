@@ -1,8 +1,7 @@
 """Runs a model digest, sync or async: calls the digester, waits and retries, all within one deadline.
 
-`_with_retries` is a generator that yields the calls to make and the pauses to wait. `write_model_digest` and
-`write_model_digest_async` make the calls and wait. A function that is not async runs in a daemon thread. If the
-function hangs, neither the caller nor the interpreter's exit waits for it.
+A function that is not async runs in a daemon thread. If the function hangs, the caller does not wait for it, and the
+interpreter can still exit.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import CancelledError, Future
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply
-from foldline.digest.model_digest import DigestFlow, model_digest_flow
+from foldline.digest.model_digest import model_digest_flow
 from foldline.fold import Digest
 
 _POLL_SECONDS = 0.05
@@ -48,10 +47,6 @@ class RetryLimits:
     longest_pause: float = 8.0
 
 
-_Steps = Generator[DigesterCall | float, DigesterReply | None, Digest | FoldRefused]
-"""A generator that yields either a call to make (which may take `call.seconds`) or a number of seconds to wait."""
-
-
 def write_model_digest(
     request: DigestRequest,
     digester: Digester,
@@ -64,18 +59,19 @@ def write_model_digest(
 
     If the digester fails, no error is raised: the result is the local digest, or a refusal of the fold.
     """
-    steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
-    outcome: DigesterReply | Exception | None = None
-    while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
-        try:
-            if isinstance(step, float):
-                sleep(step)
-                outcome = None
-            else:
-                outcome = _call_in_thread(digester.complete, step)
-        except Exception as error:  # noqa: BLE001 (the flow decides)
-            outcome = error
-    return step
+
+    def complete(call: DigesterCall) -> Any:
+        reply: Any = digester.complete(call)
+        return asyncio.run(_await_until(reply, call, _deadline(call))) if inspect.isawaitable(reply) else reply
+
+    async def pause(seconds: float) -> None:
+        sleep(seconds)
+
+    in_thread = replace(digester, complete=complete)  # an async function that blocks must not block the deadline
+    written: Future[Digest | FoldRefused] = _start_thread(
+        lambda: asyncio.run(write_model_digest_async(request, in_thread, limits, clock=clock, sleep=pause))
+    )
+    return written.result()
 
 
 async def write_model_digest_async(
@@ -87,60 +83,46 @@ async def write_model_digest_async(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Digest | FoldRefused:
     """Like `write_model_digest`, for callers that must not block."""
-    steps = _with_retries(model_digest_flow(request, digester), limits or RetryLimits(), clock)
-    outcome: DigesterReply | Exception | None = None
-    while isinstance(step := _next_step(steps, outcome), DigesterCall | float):
-        try:
-            if isinstance(step, float):
-                await sleep(step)
-                outcome = None
-            else:
-                outcome = await _call_async(digester.complete, step)
-        except Exception as error:  # noqa: BLE001 (the flow decides)
-            outcome = error
-    return step
-
-
-def _next_step(steps: _Steps, outcome: DigesterReply | Exception | None) -> DigesterCall | float | Digest | FoldRefused:
-    """The next call or pause, or the result if there is no further step."""
-    try:
-        return steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
-    except StopIteration as end:
-        result: Digest | FoldRefused = end.value
-        return result
-
-
-def _with_retries(flow: DigestFlow, limits: RetryLimits, clock: Callable[[], float]) -> _Steps:
-    """Yields the calls of a digest, each limited to the time that is left, and the pauses between two attempts."""
-    end = clock() + limits.seconds
-    timeout = f"no digest within {limits.seconds:g} seconds"
+    flow, attempts = model_digest_flow(request, digester), _Attempts(digester.complete, limits or RetryLimits(), clock)
     try:
         call = next(flow)
         while True:
-            reply: DigesterReply | None = None
-            error: Exception | None = None
-            for attempt in range(max(1, limits.attempts)):
-                left = end - clock()
-                if left <= 0:
-                    error = DigestTimeout(timeout)
-                    break
-                try:
-                    reply = yield replace(call, seconds=left)
-                    error = None if reply is not None else TypeError("the digester gave nothing")
-                except Exception as raised:  # noqa: BLE001 (the flow decides)
-                    error = raised
-                if error is None or not _is_temporary(error) or attempt + 1 >= limits.attempts:
-                    break
-                pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
-                if clock() + pause >= end:
-                    break
-                yield float(pause)
-            if error is not None and clock() >= end and not isinstance(error, DigestTimeout | DigestCancelled):
-                error = DigestTimeout(timeout)
-            call = flow.throw(error) if error is not None else flow.send(reply or DigesterReply())
+            outcome = await attempts.make(call, sleep)
+            call = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
     except StopIteration as finished:
         result: Digest | FoldRefused = finished.value
         return result
+
+
+class _Attempts:
+    """Makes the calls of one digest before its deadline, with pauses between the attempts of a call."""
+
+    def __init__(self, complete: CompleteFunction, limits: RetryLimits, clock: Callable[[], float]) -> None:
+        self.complete, self.limits, self.clock = complete, limits, clock
+        self.end = clock() + limits.seconds
+        self.timeout = DigestTimeout(f"no digest within {limits.seconds:g} seconds")
+
+    async def make(self, call: DigesterCall, sleep: Callable[[float], Awaitable[None]]) -> DigesterReply | Exception:
+        """The reply to a call. If all attempts fail, the error of the last attempt is returned."""
+        limits, error = self.limits, Exception()
+        for attempt in range(max(1, limits.attempts)):
+            left = self.end - self.clock()
+            if left <= 0:
+                return self.timeout
+            try:
+                reply = await _call(self.complete, replace(call, seconds=left))
+                if reply is not None:
+                    return reply
+                error = TypeError("the digester gave nothing")
+            except Exception as raised:  # noqa: BLE001 (the flow decides)
+                error = raised
+            pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
+            is_last = attempt + 1 >= limits.attempts or self.clock() + pause >= self.end
+            if not _is_temporary(error) or is_last:
+                break
+            await sleep(pause)
+        is_final = isinstance(error, DigestTimeout | DigestCancelled)
+        return self.timeout if self.clock() >= self.end and not is_final else error
 
 
 def _is_temporary(error: Exception) -> bool:
@@ -161,45 +143,23 @@ def _retry_after(error: Exception) -> float:
         return 0.0
 
 
-def _call_in_thread(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
-    """Make a call in a thread, and return the reply.
-
-    If the call takes too long or is cancelled, the thread is abandoned.
-    """
-    _raise_if_cancelled(call)
-    end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
-
-    def work() -> DigesterReply:
-        reply = complete(call)
-        return asyncio.run(_await_until(reply, call, end)) if inspect.isawaitable(reply) else reply
-
-    future = _start_thread(work)
-    while not future.done():
-        _raise_if_cancelled(call)
-        if time.monotonic() >= end:
-            raise DigestTimeout("the digester took too long")
-        try:
-            future.exception(timeout=_POLL_SECONDS)
-        except (TimeoutError, CancelledError):
-            continue
-    try:
-        return future.result()  # type: ignore[no-any-return]  # checked by the flow
-    except CancelledError:
-        raise DigestCancelled("the digester was cancelled") from None
-
-
-async def _call_async(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
+async def _call(complete: CompleteFunction, call: DigesterCall) -> DigesterReply | None:
     """Make a call, and return the reply.
 
-    If the digester cancels itself, `DigestCancelled` is raised, not `CancelledError`.
+    If the call takes too long or is cancelled, it is abandoned. If the digester cancels itself, `DigestCancelled` is
+    raised, not `CancelledError`.
     """
     _raise_if_cancelled(call)
-    end = time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
+    end = _deadline(call)
     is_async = inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
     reply: Any = complete(call) if is_async else asyncio.wrap_future(_start_thread(lambda: complete(call)))
     while inspect.isawaitable(reply):  # twice where a plain function returned a coroutine
         reply = await _await_until(reply, call, end)
     return reply  # type: ignore[no-any-return]  # checked by the flow
+
+
+def _deadline(call: DigesterCall) -> float:
+    return time.monotonic() + (call.seconds or threading.TIMEOUT_MAX)
 
 
 async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) -> Any:
@@ -237,7 +197,7 @@ def _raise_if_cancelled(call: DigesterCall) -> None:
             return
 
 
-def _start_thread(work: Callable[[], DigesterReply | Awaitable[DigesterReply]]) -> Future[Any]:
+def _start_thread(work: Callable[[], Any]) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
 

@@ -1,8 +1,10 @@
-"""Writes a digest with a model. The function is a generator: it yields calls and receives replies, and never waits.
+"""Writes a digest with a model. `model_digest_flow` is a generator: it yields calls, receives replies and never waits.
 
     flow = model_digest_flow(request, digester)
-    call = next(flow)             # a `DigesterCall`; send its `DigesterReply`, or throw what went wrong
-    call = flow.send(reply)       # the next one, until StopIteration holds the digest
+    call = next(flow)             # the first `DigesterCall`
+    call = flow.send(reply)       # send its `DigesterReply` and get the next call
+    call = flow.throw(error)      # if a call failed: pass the exception on
+    # at the end, StopIteration contains the digest
 
 The transcript is cut into chunks that fit the digester's window, and the model writes a digest of each chunk. These
 digests are merged in the same way until one is left. If anything fails, the local digest is written or the fold is
@@ -32,11 +34,13 @@ _CAUSE_CHARS = 300
 _ABOVE = "(everything above this message)"
 """Replaces the transcript in the prompt if the request already contains the transcript as its prefix."""
 _SHRINK_ATTEMPTS, _SHRINK_RATIO = 5, 0.6
-"""If a request is too long, smaller chunks are tried: the number of attempts, and the factor by which chunks shrink."""
+"""If a request is too long: the maximum number of attempts with smaller chunks, and the factor by which they shrink."""
 _WORDS_PER_TOKEN = 0.6
 """English words per token, rounded down. The word limit in the prompt is the token limit times this number."""
 _MAX_CHARS_PER_TOKEN = 64
-"""If a reply has more characters than this number times the token limit, its size is checked before its content."""
+"""If a reply has more characters than this number times the token limit, its size is checked first, so that the content
+of a huge reply need not be checked.
+"""
 _MIN_SHARE, _MIN_TOKENS = 0.01, 24
 """The smallest allowed size of a digest: this share of the folded tokens, or this number of tokens, whichever is
 smaller.
@@ -182,7 +186,8 @@ class _ModelDigest:
         self.usage = _sum(self.usage, reply.usage)
         is_long = len(reply.text) > _MAX_CHARS_PER_TOKEN * request.max_tokens
         cause = too_large(request.count_tokens(reply.text), request.max_tokens) if is_long else ""
-        _reject(redact(cause or reject_reply(reply, prompt=call.text))[:_CAUSE_CHARS])
+        asked = (self.prompt.system, self.prompt.template)
+        _reject(redact(cause or reject_reply(reply, prompt=call.text, instructions=asked))[:_CAUSE_CHARS])
         text, removed = clean_reply(reply.text, allowed=self.user_text)
         self.removed_instructions += removed
         _reject(reject_body(text, sections=request.prompt is None))
@@ -278,7 +283,7 @@ def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[st
 def _fitting_chars(text: str, max_tokens: int, count_tokens: CountTokens, prefix: str) -> int:
     """How many characters of the text fit (at least 1).
 
-    If possible, the text is cut after a line, or else after a word.
+    The text is cut after a line if possible. Otherwise it is cut after a word if possible.
     """
     low, high = 1, len(text)
     guess = max(1, len(text) * max_tokens // max(1, count_tokens(text)))

@@ -14,7 +14,7 @@ from foldline.digest.markup import HEADINGS, SESSION, DigestScope, scope_of
 from foldline.errors import ConfigError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.redact.redact import redact
+from foldline.redact.redact import clean_arguments, redact
 from foldline.wire.field_access import plain_json
 
 CONDENSER_BRIEF = """\
@@ -53,6 +53,8 @@ SUMMARY_TEMPLATE = (
 
 TAGS = ("scrollback", "carried-digest", "existing-summary", "new-conversation", "conversation-summary")
 """The tags of all fences. In text inside a fence, they are escaped."""
+PRIOR_DIGEST_TAGS = ("<carried-digest>", "</carried-digest>")
+"""The fence around the digest so far."""
 _TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 _CONTROL_TOKEN = re.compile(r"<(?=\||[/]?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
 _SPEAKER_MARK = re.compile(r"(^|[\n\r\v\f\x85\u2028\u2029])([^\S\n\r\v\f\x85\u2028\u2029]*)(?=»)")
@@ -76,7 +78,7 @@ class DigestPrompt:
     ) -> str:
         """The user turn. Fields such as `{messages}` in an inserted text are not replaced.
 
-        `added` says what is added to the digest without the model.
+        `added` is a text that says which sections foldline itself adds to the digest.
         """
         prior = _escape(prior_digest)
         limit = f"\n\n{added}" if added else ""
@@ -84,7 +86,7 @@ class DigestPrompt:
         values = {
             "messages": transcript,
             "previous_summary": prior,
-            "carried": f"\n\n{_UPDATE}\n<carried-digest>\n{prior}\n</carried-digest>" if prior else "",
+            "carried": "\n".join(("", "", _UPDATE, PRIOR_DIGEST_TAGS[0], prior, PRIOR_DIGEST_TAGS[1])) if prior else "",
             "limit": limit + (f"\n\nThe user asks of this digest: {_escape(instructions)}" if instructions else ""),
         }
         return _FIELD.sub(lambda field: values[field[1]], self.template)
@@ -135,7 +137,7 @@ def transcript_lines(message: Message, *, with_thinking: bool = True) -> Iterato
             if part.text and with_thinking:
                 yield f"» agent.plan: {_escape(part.text)}"
         elif isinstance(part, ToolCall):
-            yield f"» agent.call {_word(part.name)}: {_escape(part.arguments)}"
+            yield f"» agent.call {_word(part.name)}: {_escape(clean_arguments(part.arguments))}"
         elif isinstance(part, ToolResult):
             text = "\n".join(filter(None, map(_part_text, part.parts)))
             yield f"» tool{'!err' * part.is_error}: {_escape(text)}"

@@ -1,4 +1,4 @@
-"""The state of the work as lines of a digest: what passed and failed, what is open, what is not committed, and why.
+"""The state of the work as lines of a digest: what passed and failed, what is open and what is not committed.
 
 An outcome is named only if the record proves it (see `call_outcomes.py`). Lines are generated on demand, the most
 important first.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from foldline.digest.extract.calls import OPEN_WORK_CHARS
 from foldline.digest.extract.facts import Fact, Facts
-from foldline.digest.markup import entry, handles_of, quote
+from foldline.digest.markup import MARKED_DONE, entry, quote
+from foldline.plan.timeline import handles_of
 from foldline.tool_calls import is_check, strip_command
 
 _MAX_FAILURES, _MAX_PASSED, _MAX_PRODUCTS, _MAX_DONE = 6, 4, 10, 8
-_COMMAND_CHARS, _FILE_CHARS = 110, 260
+_COMMAND_CHARS, _FILE_CHARS, _OPEN_WORK_CHARS = 110, 260, 500
 _MAX_NAMED_FILES = 8
 _MAX_ROOT_CHARS = 1_000
 """Maximum length of a common root in characters.
 
-A text that is not a path may have so many slashes that a longer search would take too much time.
+Every slash of a path ends a possible root. Without a limit, a text with very many slashes would take too much time.
 """
 
 
@@ -30,53 +30,59 @@ class Status:
         self._facts, self._kept = facts, kept_indexes
         self._by_kind = facts.by_kind(kept_indexes)
         self.files = [fact.text for kind in ("modified", "read") for fact in self.newest(kind)]
-        self.root = _working_folder(self.files, facts)
+        self.root = common_root(self.files)
 
     def newest(self, kind: str) -> list[Fact]:
         """The facts of a kind, the newest first."""
         return self._by_kind.get(kind, [])[::-1]
 
     def short_path(self, path: str) -> str:
-        """A path without the working folder."""
+        """A path without the common root of the files (see `common_root`)."""
         return path.removeprefix(self.root) if self.root else path
 
     def open_lines(self) -> Iterator[tuple[str, str]]:
         """Calls without a result and background work without a report, each with its id."""
         for fact in self._facts.open_work(self._kept):
-            yield entry(fact.text, fact.indexes, max_chars=OPEN_WORK_CHARS), fact.note
+            yield entry(fact.text, fact.indexes, max_chars=_OPEN_WORK_CHARS), fact.note
 
     def outcome_lines(self) -> Iterator[str]:
         """Lines that say what failed, what was produced, what passed, and what was changed after the last commit or
         check.
         """
-        failures = [*self.newest("failed"), *self.newest("interrupted"), *self.newest("error")]
+        passed, failed = self.newest("passed"), self.newest("failed")
+        last_passed = max([fact.indexes[-1] for fact in passed if is_check(fact.text)], default=-1)
+        failures = [*failed, *self.newest("interrupted"), *self.newest("error")]
         for fact in sorted(failures, key=lambda fact: -fact.indexes[-1])[:_MAX_FAILURES]:
             named = fact.text if fact.kind == "error" else f"{self._short(fact)}: {fact.note}".removesuffix(": ")
-            yield entry(f"{'Interrupted' if fact.kind == 'interrupted' else 'Failed'}: {named}", fact.indexes)
+            is_old = fact.indexes[-1] < last_passed and is_check(fact.text)
+            when = ", before other checks that passed" if is_old else ""
+            yield entry(f"{'Interrupted' if fact.kind == 'interrupted' else 'Failed'}{when}: {named}", fact.indexes)
         for fact in self.newest("produced")[:_MAX_PRODUCTS]:
             yield entry(fact.text, fact.indexes)
         changed = self.newest("modified")
         last_change = max([fact.indexes[-1] for fact in changed], default=-1)
-        for fact in self.newest("passed")[:_MAX_PASSED]:
+        for fact in [fact for fact in passed if not _failed_later(fact, failed)][:_MAX_PASSED]:
             when = "" if fact.indexes[-1] > last_change else ", before the last change of a file"
             yield entry(f"Passed{when}: {self._short(fact)}: {fact.note}".removesuffix(": "), fact.indexes)
-        yield from self._changed_since(changed, "commit", self._facts.last_commit)
-        yield from self._changed_since(changed, "test, build or lint", self._facts.last_check)
+        yield from self._changed_since(changed, "made", "commit", self._facts.marks.get("commit", -1))
+        yield from self._changed_since(changed, "ran", "test, build or lint", self._facts.marks.get("check", -1))
 
-    def _changed_since(self, changed: list[Fact], what: str, index: int) -> Iterator[str]:
-        """An entry with the files that were changed after the newest commit or check, which has the index `index`.
+    def _changed_since(self, changed: list[Fact], verb: str, what: str, index: int) -> Iterator[str]:
+        """An entry with the files that were edited after the newest commit or check.
 
-        `what` names the commit or check in the entry. If `index` is negative, the entry says that none was seen.
+        `index` is the index of the message with this commit or check. `verb` and `what` name the commit or check in the
+        entry. If `index` is negative, no commit or check was seen. The entry then says only that the agent itself made
+        none, because a sub-agent or the user may have made a commit or check.
         """
         later = [fact for fact in changed if fact.indexes[-1] > index]
         places = [fact.indexes[-1] for fact in later]
         names = [fact.text.rpartition("/")[2] for fact in later[:_MAX_NAMED_FILES]]
         more = f" and {len(later) - len(names)} more" if len(later) > len(names) else ""
         if index < 0 and later:
-            yield entry(f"No {what} was seen", (min(places), max(places)))
+            yield entry(f"The agent itself {verb} no {what}", (min(places), max(places)))
         elif later:
             named = "all changed files" if len(later) == len(changed) > 1 else f"{', '.join(names)}{more}"
-            yield entry(f"Changed after the last {what} that was seen: {named}", (min(places), max(places)))
+            yield entry(f"Edited after the last {what} that was seen: {named}", (min(places), max(places)))
 
     def plan_lines(self) -> Iterator[str]:
         """The unfinished tasks, followed by the finished ones."""
@@ -85,17 +91,13 @@ class Status:
             yield entry(f"{fact.note or 'open'}: {fact.text}", fact.indexes)
         done = self.newest("done")[:_MAX_DONE]
         if done:
-            names = "; ".join([fact.text.removeprefix("done: ") for fact in done])
-            yield entry(f"done: {names}", [index for fact in done for index in fact.indexes[-1:]], max_chars=400)
-
-    def reason_lines(self, shown: str) -> Iterator[str]:
-        """Decisions and their reasons that are not in the text `shown`."""
-        for fact in self.newest("decision"):
-            if fact.text[:60] not in shown:
-                yield entry(fact.text, fact.indexes)
+            names = "; ".join([fact.text for fact in done])
+            yield entry(
+                f"{MARKED_DONE}: {names}", [index for fact in done for index in fact.indexes[-1:]], max_chars=400
+            )
 
     def file_lines(self) -> Iterator[str]:
-        """The files that were changed, with the purpose of the last change and what was written."""
+        """The changed files, each with the purpose of its last change and with the names or lines that were written."""
         for fact in self.newest("modified"):
             times = f" ×{fact.times}" if fact.times > 1 else ""
             about = "; ".join(filter(None, (fact.note, ", ".join(fact.changes))))
@@ -103,7 +105,10 @@ class Status:
             yield entry(text, fact.indexes[-1:], max_chars=_FILE_CHARS)
 
     def call_lines(self) -> Iterator[str]:
-        """The newest call at each place. The calls that are most likely to be needed again come first."""
+        """A line for the newest call on each target (file, folder or command).
+
+        The calls that are most likely to be needed again come first.
+        """
         end = self._facts.end
         for call in sorted(self._facts.calls.values(), key=lambda call: (-call.weight(end), call.text)):
             if call.message_index not in self._kept:
@@ -111,29 +116,18 @@ class Status:
 
     def _short(self, fact: Fact) -> str:
         text = self.short_path(fact.text)
-        text = strip_command(text) if is_check(text) else text
+        text = strip_command(text) if is_check(text) and "cd:" not in fact.note else text
         return text if len(text) <= _COMMAND_CHARS else f"{text[:_COMMAND_CHARS]} …"
 
 
-def _working_folder(paths: Collection[str], facts: Facts) -> str:
-    """The folder in which the commands of the session run, as far as paths and commands show it; "" if unknown.
-
-    If a command has a path that begins within the common root of all paths, the folder is the part of the root before
-    it. Else it is the whole root.
-    """
-    root = common_root(paths)
-    commands = "\n".join([fact.text for fact in facts.facts.values() if fact.kind in {"command", "passed", "failed"}])
-    at = root.find("/", 1)
-    while 0 < at < len(root) - 1:
-        inside = root[at + 1 :]
-        if f" {inside}" in commands or f"./{inside}" in commands or f":{inside}" in commands:
-            return root[: at + 1]
-        at = root.find("/", at + 1)
-    return root
+def _failed_later(passed: Fact, failed: Collection[Fact]) -> bool:
+    """Whether the command of `passed` failed later, alone or inside a longer command."""
+    bare = strip_command(passed.text)
+    return any(fact.indexes[-1] > passed.indexes[-1] and bare in fact.text for fact in failed)
 
 
 def common_root(paths: Collection[str]) -> str:
-    """The folder that saves the most characters if it is removed from the start of all paths; "" if no folder does.
+    """The folder that saves the most characters if it is left out at the start of paths; "" if there is none.
 
     >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
     '/w/cli/'

@@ -39,6 +39,20 @@ COMMANDS = (
     ),
     command("vault operator unseal|wandb login|heroku auth:login|op signin", r"", "random"),
     command("db2 connect|db2 attach", r"using[ \t]+"),
+    command("nmcli", r"password[ \t]+"),
+    row(
+        "password",
+        "nter ",
+        r"(?i:enter[ \t]+(?:(?:the|a|new|your)[ \t]+){0,2}pass(?:word|phrase)(?:[ \t]+for[ \t]+[^\n:]{1,60})?)[ \t]*:[ \t]*"
+        r"(?P<v>[^\s\"']{5,100})[ \t]*(?=\n|$)",
+        "typed",
+        words="pass",
+    ),
+    row(
+        "password",
+        '"random_password"',
+        r"\"random_password\"[^\n]{0,80}\n(?:[^\n]{0,120}\n){0,20}?[ \t]*(?:result|bcrypt_hash)[ \t]*=[ \t]*\"(?P<v>[^\"\n]{4,200})\"",
+    ),
     command("signtool|certutil|psexec|sc.exe", r"[-/][pP][ \t]{1,4}"),
     command("schtasks|SCHTASKS", r"/[rR]?[pP][ \t]{1,4}"),
     command("qpdf", r"--encrypt[ \t]+"),
@@ -222,7 +236,13 @@ COMMANDS = (
         r"\b(?:sudo|su|kinit|cryptsetup|luks\w{0,10}|zfs|passwd|login|ssh-add|openssl|gpg|vault|load-key|openconnect|mount)\b[^\n<]{0,80}<<<[ \t]*[\"']?(?P<v>[^\s\"']{4,120})",
         "typed",
     ),
-    row("password", "ser ", r"\n[ \t]*user[ \t]+[\w.@-]{1,40}[ \t]+(?P<v>[^\s\"']{5,100})[ \t]*(?=\n)", "typed"),
+    row(
+        "password",
+        "ser ",
+        r"\n[ \t]*user[ \t]+[\w.@-]{1,40}[ \t]+(?P<v>[^\s\"']{5,100})[ \t]*(?=\n)",
+        "typed",
+        probe=r"user[ \t]+[\w.@-]{1,40}[ \t]+[^\s\"']{5,100}[ \t]*\n",
+    ),
     command("swift", r"-K[ \t]+"),
     row(
         "password",
@@ -243,6 +263,7 @@ COMMANDS = (
         "password",
         "login|user|account|Login|User",
         r"\b(?:login|user(?:name)?|account)[ \t]+\S{1,80}[ \t]*\n[ \t]*pass(?:word|wd)?[ \t]+[\"']?(?P<v>[^\s\"']{3,200})[\"']?[ \t]*(?=\n|$)",
+        words="pass",
     ),
     row(
         "password",
@@ -269,7 +290,7 @@ COMMANDS = (
 PROMPTS = ("$ ", "# ", "% ", "❯ ", "➜ ", "> ")
 """The characters at the end of a shell prompt, which precede a command."""
 PRINTING_COMMAND = re.compile(
-    r"(?:^|\n)[ \t]*+(?:[\w.@:~/ -]{0,60}[$#%❯➜>]|PS [^\n>]{0,60}>)[ \t]+(?:sudo[ \t]+)?(?:"
+    r"[ \t]*+(?:[\w.@:~/ -]{0,60}[$#%❯➜>]|PS [^\n>]{0,60}>)[ \t]+(?:sudo[ \t]+)?(?:"
     r"(?:pass(?:[ \t]+show)?|gopass(?:[ \t]+show)?|op[ \t]+(?:read|item[ \t]+get)|python3?[ \t]+-c[^\n]{0,60}(?:secrets|token|password|uuid4|urandom)|head[ \t]+-c[^\n]{0,40}random|bw[ \t]+get|vault[ \t]+(?:kv[ \t]+get|read|token)|chamber[ \t]+read|"
     r"gh[ \t]+auth[ \t]+token|glab[ \t]+auth|gcloud[ \t]+auth[ \t]+(?:application-default[ \t]+)?print|gcloud[ \t]+secrets|az[ \t]+keyvault|"
     r"az[ \t]+account[ \t]+get-access-token|aws[ \t]+secretsmanager|aws[ \t]+ssm|aws[ \t]+ecr[ \t]+get-login-password|heroku[ \t]+config:get|"
@@ -284,4 +305,4 @@ PRINTING_COMMAND = re.compile(
     r"[^\n]{0,120}(?:psk|--show-secrets|--reveal|-w0?|base64[ \t]+(?:-d|-D|--decode))(?:[ \t][^\n]{0,80})?"
     r")\n(?P<output>[^\n]{6,4000})"
 )
-"""A command at a prompt that prints a secret, and the first line of its output."""
+"""A shell prompt with a command that prints a secret, and the first line of the command's output."""

@@ -1,7 +1,7 @@
 r"""Patterns for values that are recognised by the text around them: headers, code, hashes, printed secrets.
 
-To add a pattern, add a row. Each pattern takes linear time: it begins with fixed characters, and the number of
-characters between them and the value is limited.
+To add a pattern, add a row. Each pattern takes linear time: it begins with fixed characters, and the distance
+from these characters to the value is limited.
 """
 
 from __future__ import annotations
@@ -52,7 +52,16 @@ CODE = (
         r"(?:Buffer\.from|fromhex|HexDecode|DecodeString)\([ \t]{0,2}[\"'](?P<v>(?:[0-9a-fA-F]{32}){1,4})[\"']",
     ),
     row("private key", "accounts", r"\baccounts\b[^\n\[]{0,10}\[[\s\"']{0,20}(?P<v>0x[0-9a-fA-F]{64})"),
-    row("private key", "[|{", r"[\[{][ \t]{0,4}(?P<v>\d{1,3}(?:,[ \t]?\d{1,3}){15,127})[ \t]{0,4}[\]}]", "bytes"),
+    *(
+        row(
+            "private key",
+            mark,
+            rf"\{mark}[ \t]{{0,4}}(?P<v>\d{{1,3}}(?:,[ \t]?\d{{1,3}}){{15,127}})[ \t]{{0,4}}[\]}}]",
+            "bytes",
+            probe=rf"\{mark}[ \t]{{0,4}}\d{{1,3}},[ \t]?\d",
+        )
+        for mark in "[{"
+    ),
     row("private key", "0x", r"[\[{(][ \t]{0,4}(?P<v>0x[0-9a-fA-F]{2}(?:,\s{0,4}0x[0-9a-fA-F]{2}){15,63})", "bytes"),
     row(
         "token",
@@ -76,7 +85,13 @@ CODE = (
         r"\"Value\"[ \t]*:[ \t]*\"(?P<v>[^\"\n]{4,400})\"(?=[^{}]{0,200}\"SecureString\")",
         words="securestring",
     ),
-    row("secret", "=", r"=[\"']?(?P<v>[A-Za-z0-9_+-]{32,200}+={0,2})(?=[\s\"',;]|$)", "env"),
+    row(
+        "secret",
+        "=",
+        r"=[\"']?(?P<v>[A-Za-z0-9_+-]{32,200}+={0,2})(?=[\s\"',;]|$)",
+        "env",
+        probe=r"=[\"']?[A-Za-z0-9_+-]{32}",
+    ),
     row("key", "igning", r"[Ss]igning_?[Kk]ey\\?[\"']?[ \t]*[:=][ \t]*\\?[\"'](?P<v>[\w+/=-]{20,400})", "random"),
     row(
         "password",
@@ -105,7 +120,7 @@ CODE = (
     ),
     row(
         "key",
-        "AES|DES|SecretKeySpec|SignedString|SecurityKey|hmacSha|SecretKey(|importKey|_encrypt|_ENCRYPT|_decrypt|_DECRYPT|Cipher|SecretString",
+        "AES.new|DES.new|DES3.new|SecretKeySpec|SignedString|SecurityKey|hmacSha|SecretKey(|importKey|_encrypt|_ENCRYPT|_decrypt|_DECRYPT|Cipher|SecretString",
         r"(?:\b(?:AES|DES3?|ChaCha20\w{0,9})\.new|SecretKeySpec|SignedString|SymmetricSecurityKey|hmacShaKeyFor|createSecretKey|importKey|SecretString(?:::new|::from)?|"
         r"(?:AES|aes|pgp_sym|DES)_(?:encrypt|decrypt|ENCRYPT|DECRYPT)|SecretBox|Cipher)\((?:[\w.\[\]()&-]{0,40},?[ \t]{0,4}){0,2}"
         r"[bu]?[\"'](?P<v>[^\"'\n]{6,200})[\"']",

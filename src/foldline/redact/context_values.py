@@ -45,7 +45,7 @@ _ENV_NAME = re.compile(
     r"[A-Z][A-Z0-9_]{2,40}=[\"']?$"
 )
 _NAMES_BEFORE = {"bytes": _BYTES_NAME, "env": _ENV_NAME}
-"""For each check: a pattern that the text before the value must match."""
+"""For the checks `bytes` and `env`: a pattern for the name that is expected before the value."""
 _LITERAL = re.compile(r"(?<![\w=])[\"']([^\"'\n]{0,200})[\"'](?=[ \t]*(?:[,;)]|$))")
 _COOKIES = re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?(?P<v>[^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{6,})")
 _COOKIE = re.compile(r"[ \t]*([^\s=;]{1,80})=([^;\r\n]*)")
@@ -61,6 +61,14 @@ _SECRET_ADDRESS = re.compile(
     re.IGNORECASE,
 )
 """A URL with a word that shows that the rest of the URL may be a secret."""
+_LONG_ADDRESS = re.compile(r"://[^\s\"'<>`\\|]{15,}")
+_ADDRESS_WORDS = (
+    *("hook", "trigger", "magic", "reset", "confirm", "verif", "invit", "activat", "sign", "log", "passw", "token"),
+    *("secret", "private", "receiver", "collector", "heartbeat", "ping", "infura", "alchemy", "quiknode", "ankr"),
+    *("helius", "bot", "sso", "unsubscribe", "onetime", "time", "accept", "recover", "auth", "ingest", "integration"),
+    *("live2", "/i/"),
+)
+"""Every URL that `_SECRET_ADDRESS` matches contains one of these. They are searched first, because this is faster."""
 _PUBLIC_ADDRESS = re.compile(
     r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull|oauth2)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|[?#])"
 )
@@ -81,28 +89,43 @@ def find_in_context(searched: SearchedText) -> Iterator[Hit]:
         if head:
             yield Hit(head.start(1), tail.end(), "discord token")
     for row, marks in _rows_of(searched):
-        for region in searched.regions(marks, row.min_chars):
+        for region in searched.regions(marks, row.min_chars, row.probe):
             for found in row.pattern.finditer(text, *region):
                 yield from _hits_of_row(text, found, row)
-    for region in searched.regions(PROMPTS, REGION_CHARS):
-        for found in PRINTING_COMMAND.finditer(text, *region):
-            output = found["output"].strip()
-            if " " not in output and (looks_typed(output) or looks_random(output)) and not is_path(output):
-                yield Hit(*found.span("output"), "secret")
+    if "\n" in text:
+        yield from _printed_secrets(searched)
+
+
+def _printed_secrets(searched: SearchedText) -> Iterator[Hit]:
+    """The outputs of commands that print secrets. Only commands after a shell prompt are recognised."""
+    text = searched.text
+    for start, end in searched.regions(PROMPTS, REGION_CHARS):
+        at = start and start + 1
+        while 0 <= at < end:
+            found = PRINTING_COMMAND.match(text, at, end)
+            if found is not None:
+                output = found["output"].strip()
+                if " " not in output and (looks_typed(output) or looks_random(output)) and not is_path(output):
+                    yield Hit(*found.span("output"), "secret")
+            at = text.find("\n", found.end() if found is not None else at, end) + 1 or end
 
 
 def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]]]:
-    """The rows that can match in a text. Each row comes with those of its marks that the text can contain."""
+    """The rows of `CONTEXT_PATTERNS` that can match in a text, each with those of its marks that the text contains."""
     marks_of: dict[int, list[str]] = {}
     for mark, number in _ROWS.possible(searched):
-        marks_of.setdefault(number, []).append(mark)
+        if mark in searched.text and _NEEDED_WORDS[number].are_possible(searched.marks):
+            marks_of.setdefault(number, []).append(mark)
     for number, marks in marks_of.items():
-        if _NEEDED_WORDS[number].are_possible(searched):
-            yield CONTEXT_PATTERNS[number], marks
+        yield CONTEXT_PATTERNS[number], marks
 
 
 def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterator[Hit]:
-    """The secrets in a match of a row: either the whole value, or several parts of the value."""
+    """The secrets in one match of a row's pattern.
+
+    For cookies and arguments, each secret is a part of the matched value. For all other rows, the whole value is a
+    secret if it passes the check of the row.
+    """
     start, end = found.span(found.lastgroup or 0)
     if row.check == "random pairs":
         yield from _cookies(text, start, end)
@@ -122,7 +145,8 @@ def _hits_of_row(text: str, found: re.Match[str], row: ContextPattern) -> Iterat
 
 def find_near_accounts(searched: SearchedText) -> Iterator[Hit]:
     """Words that look like passwords and are on the same line as a word about a login, a server or a network."""
-    text, lower, places = searched.text, searched.lower, list[tuple[int, int]]()
+    text, lower = searched.text, searched.lower
+    places: list[tuple[int, int]] = []
     for word, _ in _ACCOUNTS.possible(searched):
         at = lower.find(word)
         while at >= 0:
@@ -141,7 +165,7 @@ def find_near_accounts(searched: SearchedText) -> Iterator[Hit]:
 def _arguments(text: str, start: int, end: int) -> Iterator[Hit]:
     """The passwords and keys among the string literals that are passed to a call.
 
-    The first literal is usually a user or a host, so it must look more like a secret than the others.
+    The first literal is usually a user or a host, so the check of the first literal is stricter.
     """
     for number, literal in enumerate(islice(_LITERAL.finditer(text, start, end), 6)):
         value = literal[1]
@@ -196,8 +220,11 @@ def find_in_urls(searched: SearchedText) -> Iterator[Hit]:
             yield Hit(*found.span(2), "url password")
         elif not found[2] and len(found[1]) >= 16 and looks_random(found[1]):
             yield Hit(*found.span(1), "url token")
-    for found in _SECRET_ADDRESS.finditer(text) if "://" in text else ():
-        yield from _parts_of_address(found)
+    if "://" in text:
+        for address in _LONG_ADDRESS.finditer(searched.lower):
+            has_word = any(word in address[0] for word in _ADDRESS_WORDS)  # much faster than the pattern
+            if has_word and (secret := _SECRET_ADDRESS.match(text, address.start())):
+                yield from _parts_of_address(secret)
     if "=" not in text:
         return
     for found in patterns.URL_PARAMETERS.finditer(text):
@@ -218,7 +245,7 @@ def _parts_of_address(found: re.Match[str]) -> Iterator[Hit]:
 
 
 def find_cookies(searched: SearchedText) -> Iterator[Hit]:
-    """Cookie values that are random, or whose name is that of a session cookie.
+    """Cookie values that look random, and the values of session cookies.
 
     Other cookies, such as `theme=dark`, are harmless.
     """
@@ -258,9 +285,9 @@ _CELL = re.compile(r"[,;\t|│]")
 
 
 def find_in_tables(searched: SearchedText) -> Iterator[Hit]:
-    """Secrets in a column of a table (CSV or Markdown) whose heading is the name of a secret."""
+    """Secrets in tables (CSV or Markdown), in columns that have the name of a secret as their heading."""
     text, lower = searched.text, searched.lower
-    if "\n" not in text or not _COLUMN_WORDS.are_possible(searched):
+    if "\n" not in text or not _COLUMN_WORDS.are_possible(searched.marks):
         return
     until = 0
     for found in _COLUMN.finditer(lower):

@@ -46,7 +46,7 @@ def strip_escapes(text: str) -> str:
 
 
 class VisibleText:
-    """A text without its unseen characters. It maps each of its positions to the position in the original."""
+    """A text without its unseen characters. Maps positions in this text to positions in the original text."""
 
     __slots__ = ("_removed", "_starts", "has_codes", "text")
 
@@ -56,7 +56,9 @@ class VisibleText:
         self.has_codes = False
         """Whether the original contains an escape sequence."""
         self._starts, self._removed = [0], [0]
-        """Where each piece starts in the visible text, and how many characters were removed before it."""
+        """For each piece of the original that stays: where it starts in the visible text, and how many characters were
+        removed before it.
+        """
         for found in (_UNSEEN if _has_codes(original) else _PLACEHOLDERS).finditer(original):
             mark = ""
             if found.lastgroup == "code":

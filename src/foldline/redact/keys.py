@@ -19,7 +19,7 @@ _SAMPLE = re.compile(r"[\w-]{0,12}?(?:([xX*0_-])\1{9,}|\w{0,20}EXAMPLE(?:KEY)?$)
 """A key from documentation: one repeated character, or the word `EXAMPLE` at the end."""
 
 _NO_WORD = re.compile(r"[a-z]{28}|[A-Z]{28}")
-"""A longer run of letters in one case than a word has."""
+"""A run of letters in one case that is too long for a word."""
 
 
 def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
@@ -27,9 +27,11 @@ def find_word_keys(searched: SearchedText) -> Iterator[Hit]:
 
     If an AWS secret follows the key, as in a table of credentials, the hit includes the secret.
     """
-    text = searched.text
+    text, prefixes = searched.text, _prefixes(searched)
+    if not prefixes:
+        return
     keys = _KeyReader(text)
-    for start, prefix in _prefixes(searched):
+    for start, prefix in prefixes:
         shape = _SHAPES[prefix]
         end = keys.end(start + len(prefix), shape)
         if end and not _is_harmless(text, start, end, prefix):
@@ -42,7 +44,8 @@ def _prefixes(searched: SearchedText) -> list[tuple[int, str]]:
 
     If several prefixes match at a position, only the longest one is returned.
     """
-    text, found = searched.text, dict[int, str]()
+    text = searched.text
+    found: dict[int, str] = {}
     for prefix in sorted({prefix for prefix, _ in _WORD_PREFIXES.possible(searched)}, key=len):
         at = text.find(prefix)
         while at >= 0:
@@ -83,22 +86,23 @@ def _starts_word(text: str, at: int) -> bool:
 class _KeyReader:
     """Finds the ends of keys in a text.
 
-    The starts must be passed in ascending order, so that the text is read about once.
+    The positions of keys must be passed in ascending order, so that the text is read about once.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._run_ends: dict[str, int] = {}
-        """For each set of letters, the end of the run of such letters that was read last.
+        """For each character set, where the most recently scanned run of its characters ends.
 
-        A later start within that run has the same end.
+        A search that starts inside that run reuses this end instead of scanning again.
         """
         self._digit = -1
-        """Position of the first digit after the last start that was checked for a digit."""
+        """Where the last search for a digit ended. A search that starts before this position would end there, too."""
         self._joined_until = 0
         """The largest end of a key so far.
 
-        If a later prefix ends before this position, its key is not continued on later lines.
+        If a prefix ends before this position, it is in text that was already read as a key. So its own key is not
+        continued on later lines.
         """
 
     def end(self, start: int, shape: KeyShape) -> int:

@@ -41,7 +41,9 @@ _SIGN = re.compile(
     r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
     r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrNu@](?P<quote2>["'])|)"""
 )
-"""The text between a name and its value: closing quotes, a note in brackets, a type, a sign, an opening quote."""
+"""The text between a name and its value: closing quotes, a note in brackets, a type, a sign such as `=` or `is`, an
+opening quote.
+"""
 _PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b|ENC\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
 _ENVIRONMENT = re.compile(r"""["']?\$\{|[\w.:?]{0,20}(?:env|ENV|Env)""")
 _MASKED = re.compile(
@@ -60,9 +62,10 @@ _BARE_ALL = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]*""")
 _BARE_ENV = re.compile(r"""[^\s"'`;\\]*""")
 _SEMICOLONS = re.compile(r"""[^\s"'`;\\<>]{1,160}""")
 _ARGUMENT_VALUE = re.compile(r"""[A-Za-z]{3,40}\d{0,8}(?=[ \t]*(?:$|[\r\n])|[ \t]+-)""")
+_NEXT_FIELD = re.compile(r"[a-z]{1,12}=[^=]")
 _FLAG = re.compile(r"--?[\w-]{0,30}$")
 _WHOLE_FLAG = re.compile(r"(?<!\S)--?[\w-]{0,30}$")
-"""The beginning of an option of a command."""
+"""Matches the start of a command-line option, up to the name of a secret in it: `--db-` in `--db-password`."""
 _SCHEME = re.compile(
     r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Digest|Negotiate|OAuth|AWS4-HMAC-SHA256|Bot|ENC)[ \t+]+(?:token=)?[\"']?",
     re.IGNORECASE,
@@ -107,7 +110,10 @@ _HARMLESS_STARTS = (
 )
 """If one of these words precedes `key` or `token`, as in `partition_key`, the value is harmless."""
 _PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "=", "-"), False: ("", "→", "is", "was", "-")}
-"""Signs between a name and a value that may also occur in prose. The key is whether the name is strong (`_STRONG`)."""
+"""Signs between a name and a value that may also occur in prose: for strong names (`_STRONG`), and for other names.
+
+If the value after such a sign is no secret, the value is also searched for without an assignment (`UnassignedValues`).
+"""
 _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
 """Names of harmless identifiers in code and logs. Session cookies are written `sessionid` or `SESSIONID` instead."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
@@ -126,7 +132,8 @@ def find_named_values(searched: SearchedText) -> Iterator[Hit]:
     """All values that follow a name of a secret."""
     text = searched.text
     unassigned = UnassignedValues(text)
-    until, tried_until, is_masked = 0, dict[str, int](), MASK in text
+    tried_until: dict[str, int] = {}
+    until, is_masked = 0, MASK in text
     for at, end, name in _names(searched):
         if at < until or at < tried_until.get(name, 0) or (name in _WHOLE and not _is_whole_word(text, at, end)):
             continue
@@ -224,8 +231,8 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     option = bare and value is not None and _is_option_value(text, at, value[0])
     if value is None or MASK in value[0] or value[0][0].isspace():
         return None
-    if value[0].startswith(")" if has_quote else "--"):
-        return None  # the code after a prompt in quotes, or the next option of a command
+    if value[0].startswith(")" if has_quote else "--") or (not sign and _NEXT_FIELD.match(value[0])):
+        return None  # the code after a prompt in quotes, the next option of a command, or the next field of a log line
     if not _is_secret_value(
         text,
         at,
@@ -278,9 +285,7 @@ def _fallback_value(text: str, start: int) -> tuple[int, int] | None:
 
 
 def _is_harmless_name(text: str, at: int, rest: str, *, strong: bool) -> bool:
-    """Whether a name shows that its value is harmless: by the word before it, or by `rest`, the end
-    of the identifier.
-    """
+    """Whether the value of a name is harmless, because of the word before the name or the rest of the identifier."""
     if _is_harmless_ending(rest):
         return True
     if strong:
@@ -311,9 +316,10 @@ def _is_value_without_sign(text: str, start: int, quote: str, *, strong: bool) -
 
 
 def _ends_argument(text: str, at: int, start: int) -> bool:
-    """Whether `name=value` is an argument of a command or a line of a configuration.
+    """Whether `name=value` is an argument of a command or a line of a configuration, so that the value is complete.
 
-    `start` is the position of the value.
+    `at` is the position of the name, and `start` is the position of the value. The value must end the line or precede
+    an option. It must also end with a digit, or its name must follow a dot, as in `db.password=…`.
     """
     found = _ARGUMENT_VALUE.match(text, start)
     return found is not None and (text[found.end() - 1].isdigit() or text[at - 1 : at] == ".")

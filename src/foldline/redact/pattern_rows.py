@@ -8,7 +8,7 @@ from typing import NamedTuple
 REGION_CHARS = 600
 """The number of characters after a mark that are searched for a match of several lines."""
 _LINE_CLASS = re.compile(r"\[\^(?:[^\]\\]|\\.)*?\\[sn](?:[^\]\\]|\\.)*\]")
-"""A negated character class in a regular expression that excludes line ends."""
+"""Matches, in the text of a regular expression, a negated character class that excludes line ends."""
 _LINE_END = re.compile(r"\\[snrWDA]|\[\^|\$$|(?<!\\)\$(?=[)|])|\^")
 
 
@@ -33,17 +33,31 @@ class ContextPattern(NamedTuple):
     check: str = ""
     """The name of a further check of the value (see `context_values.py`); "" for no check."""
     words: tuple[str, ...] = ()
-    """Words in lower case. A text is searched only if it contains at least one of them, in any case."""
+    """Words in lower case. A text is searched only if it contains at least one of them, in upper or lower case."""
     min_chars: int = REGION_CHARS
     """The least number of characters that are searched after a mark. 0 if every match is on the line of its mark."""
+    probe: re.Pattern[str] | None = None
+    """A cheaper pattern that finds something in every text in which the row's pattern can match. If None, the marks are
+    searched for instead.
+    """
 
 
 def row(  # noqa: PLR0913
-    kind: str, marks: str, pattern: str, check: str = "", flags: int = 0, *, words: str = "", near: bool = False
+    kind: str,
+    marks: str,
+    pattern: str,
+    check: str = "",
+    flags: int = 0,
+    *,
+    words: str = "",
+    near: bool = False,
+    probe: str = "",
 ) -> ContextPattern:
-    """A row of a table. `marks` is a list of marks separated by `|`, and so is `words`.
+    """A row of a table. `marks` and `words` are lists whose items are separated by `|`.
 
-    `near` says that the mark is near the match, not in it.
+    A text is searched only near its marks, which are fixed strings. With `near`, the mark is near the match and not in
+    it. If the marks are frequent in ordinary texts, give a `probe`: a pattern that starts with a fixed character and
+    matches a longer part of the match.
     """
     return ContextPattern(
         kind,
@@ -52,6 +66,7 @@ def row(  # noqa: PLR0913
         check,
         tuple(words.split("|")) if words else (),
         0 if _within_line(pattern) and not near else REGION_CHARS,
+        re.compile(probe) if probe else None,
     )
 
 

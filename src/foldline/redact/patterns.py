@@ -1,4 +1,4 @@
-"""The keys and names that redaction looks for. To add one, add a row to its table.
+"""The keys and names that redaction looks for. To add a key or a name, add a row to its table.
 
 Values that are recognised by the text around them are in `context_patterns.py`.
 
@@ -7,7 +7,7 @@ Values that are recognised by the text around them are in `context_patterns.py`.
 - `PLACEHOLDER_VALUE`, `TYPE_WORD`, `TECHNICAL_WORD`, `HARMLESS_NAME_ENDING`: values and names that look like secrets
   but are harmless.
 
-Collected from the providers' own pages and from public lists of key formats in November 2026.
+The rows were collected from the providers' own pages and from public lists of key formats in November 2026.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ ACCOUNT_WORDS = (
     ),
     *("luks", "root", "admin", "administrator", "sudo", "unlock", "telnet", "imap", "smtp"),
 )
-"""If a word that looks like a password is near one of these words, it is a password."""
+"""A word that looks like a password counts as a password if one of these words is near it."""
 MAYBE_SECRET_NAMES = (
     *("token", "key", "authorization", "_auth", "jwt", "_session", "_bearer", "sessid", "sessionid"),
     *(
@@ -248,7 +248,7 @@ URL_PARAMETERS = re.compile(
 HARMLESS_NAME_ENDING = re.compile(
     r"(?:ord|ords|ort|d|s|key)?(?:[_.-][a-z0-9]{1,20}){0,3}[_.-]?(?:ids?|names?|files?|paths?|dir|url|uri|type|len|length|count|size|field|column|ref|"
     r"env|var|limit|arn|manager|provider|service|store|helper|utils?|mgr\w*|policy|version|format|prefix|pattern|regex|label|"
-    r"hint|error|endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|"
+    r"hint|error|short|weak|mismatch|endpoint|header|method|mode|class|enum|at|expir\w*|ttl|usage|budget|status|state|valid\w*|index|page|"
     r"next|kind|scopes?|source|input|output|placeholder|message|text|title|description|changed\w*|reset\w*|required|"
     r"enabled|algorithm|alg|strength|min|max|rotation\w*|age|days|minutes|seconds|date|year|group|form|fingerprint|"
     r"thumbprint|cert-hash|toggle|owner|user|username|email|host|port|parser|handler|factory|repository|component|controller|module|"

@@ -10,8 +10,10 @@ stay in the result, unless they are inside a secret.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from foldline.placeholders import REDACTED
 from foldline.redact.context_values import (
@@ -58,6 +60,8 @@ _PASSES = 8
 The limit is never reached: later passes find only values next to a redacted value.
 """
 _ERROR_CHARS = 300
+_SAMPLES = ("swordfish", "Tr0ub4dor-3", "12345678", "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ")
+"""Sample values of different shapes. A JSON key names a secret if at least one of them would be redacted after it."""
 _LEAST_CHARS = 3
 """A hit counts only if at least this number of its characters is not redacted yet."""
 
@@ -83,6 +87,54 @@ def redact(text: str) -> str:
 def clean_text(text: str) -> str:
     """The text without secrets and without terminal escape sequences."""
     return strip_escapes(redact(text))
+
+
+def clean_arguments(text: str) -> str:
+    r"""The arguments of a tool call, without secrets and escape sequences. The arguments are usually JSON.
+
+    Each string is searched after its JSON escapes are decoded. If a key may be the name of a secret, the whole JSON
+    text is searched, too.
+
+    >>> clean_arguments('{"command": "mysql -p\\u0068unter2 -u me", "password": "swordfish"}')
+    '{"command": "mysql -p[redacted password] -u me", "password": "[redacted password]"}'
+    """
+    try:
+        value = [json.loads(text)]
+        places, keys = _places_in(value)
+        strings = [holder[place] for holder, place in places]
+        searched = "\n".join([*strings, *[text for key in keys if _may_name_secret(key)][:1]])
+        if clean_text(searched) == searched:
+            return text
+        for (holder, place), string in zip(places, strings, strict=True):
+            holder[place] = clean_text(string)
+        text = json.dumps(value[0], ensure_ascii=False)
+    except (ValueError, RecursionError):  # no JSON, or nested too deeply
+        pass
+    return clean_text(text)
+
+
+@lru_cache(1024)
+def _may_name_secret(key: str) -> bool:
+    """Whether a JSON key suggests that its value is a secret."""
+    lines = [f'"{key}": "{sample}"' for sample in _SAMPLES]
+    return "value" in key.lower() or any(redact(line) != line for line in lines)
+
+
+def _places_in(value: list[Any]) -> tuple[list[tuple[Any, Any]], set[str]]:
+    """Each string in a JSON value, given as its container and its key or index. Also returns all keys."""
+    found, keys = list[tuple[Any, Any]](), set[str]()
+    waiting: list[tuple[Any, Any]] = [(value, place) for place in range(len(value))]
+    while waiting:
+        holder, place = waiting.pop()
+        inner = holder[place]
+        if isinstance(inner, str):
+            found.append((holder, place))
+        elif isinstance(inner, dict):
+            keys.update(inner)
+            waiting += [(inner, key) for key in reversed(inner)]
+        elif isinstance(inner, list):
+            waiting += [(inner, place) for place in reversed(range(len(inner)))]
+    return found, keys
 
 
 def redact_error(error: BaseException) -> str:

@@ -52,7 +52,7 @@ _TYPED_IN_CONFIG = re.compile(
     r"[\"']?(?P<value>[^\s\"']{6,200})"
 )
 _BEHIND_BLANKS = re.compile(
-    r"""[ \t]{1,20}+(?P<value>[^\s"'`<>()\[\]{}]{6,80}+)(?=[ \t]*(?:\r?\n|$)|[.,;)]?(?:\s|$))"""
+    r"""[ \t]{1,20}+(?![a-z]{1,12}=[^=])(?P<value>[^\s"'`<>()\[\]{}]{6,80}+)(?=[ \t]*(?:\r?\n|$)|[.,;)]?(?:\s|$))"""
 )
 _NEXT_LINE = re.compile(
     r"[^\n]{0,160}?[:：][ \t]*(?P<block>[>|][+-]?)?[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>`]{0,20}"
@@ -63,25 +63,26 @@ _PROSE_SIGN = re.compile(
     r"[:=]|(?<!\d)→|->|—|(?<=[ \t])[-–])"
     r"(?:[ \t]+(?:now|still|just|currently|probably))?:?(?:[ \t]+|(?=\r?\n))|[是为為は는은이][：:]?[ \t]*"
 )
+"""A sign of prose: the word or mark between a name and its value in a sentence, such as `is`, `to`, `:` or `->`."""
 _CHANGED_TO = re.compile(r"(?:set|changed?|reset|updated?|rotated?|back)[ \t]+(?:\S{1,20}[ \t]+){0,8}$", re.IGNORECASE)
 _PROSE_QUOTED = re.compile(r"""["'`«“„‘「『][ \u00a0]?(?P<value>[^"'`«»“”„‘’」』\n]{4,100}?)[ \u00a0]?["'`»”“’」』]""")
 _PROSE_BARE = re.compile(r"[^\s\"'`«»“”\\]{6,128}+(?![^\s\"'`«»“”\\])")
 _WORDS_BETWEEN = re.compile(r"(?:[ \t]\w{1,20}){1,5}[ \t]?")
 _WORDS_AND_DIGITS = re.compile(r"[a-z]{3,20}(?:[-_.][a-z]{3,20}){0,4}[-_.]?\d{2,4}")
 _ASSIGNING_SIGNS = frozenset("=:→—–-t")
-"""First characters of the signs of prose that are not a form of `is`."""
+"""The first characters of the signs of prose that are not a form of `is`: punctuation, and the `t` of `to`."""
 _NEAR_WORD = re.compile(
     r"""(?<![^\s"'`(,:|>])(?<![mde]=")(?<!ss=")(?<!or=")(?=[^\d\s]{0,30}\d)"""
     r"""[^\s"'`()<>\[\]{},;|/\\=]{6,48}(?=[\s"'`),;|<]|$)"""
 )
 """A word with a digit, but not the id or the class of an XML or HTML element."""
 _ENCRYPTED = re.compile(r"\{[A-Za-z0-9+/=]{20,400}\}")
-"""A password in the settings of Maven."""
+"""An encrypted password in the settings of Maven."""
 _BEFORE_CHARS = 60
 """Number of characters before a name that are searched for a password."""
 _PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS = 90, 160, 4
-"""After a name: the number of characters that are searched for a sign of prose, the number of characters that are
-searched for a line end, and the maximum number of signs of prose that are tried.
+"""Limits of the search in the text that follows a name: the number of characters that are searched for words that only
+prose has, the number of characters that are searched for a line end, and how many such words are checked at most.
 """
 
 
@@ -91,10 +92,13 @@ class UnassignedValues:
     def __init__(self, text: str) -> None:
         self.text = text
         self._sign_from, self._sign_at = 0, -1
-        """The position from which a sign of prose was searched last, and the position at which it was found."""
+        """Where the last search for a sign of prose started, and where it found a sign.
+
+        A search that starts between these positions reuses the result.
+        """
 
     def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
-        """The span of the value of the name at `at`; None if there is no secret.
+        """The span of the value that belongs to the name at `at`; None if there is no value, or if it is no secret.
 
         `rest_end` is the end of the identifier that contains the name.
         """
@@ -132,7 +136,7 @@ class UnassignedValues:
         return self._in_prose(at, rest_end) if (prose and after in " '’:：は?()*,\t") or not after.isascii() else None
 
     def _in_prose(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The span of the password in a sentence, in the configuration of a router, or after its name and blanks."""
+        """The span of a password in a sentence, in the configuration of a router, or directly after its name."""
         text = self.text
         config = _TYPED_IN_CONFIG.match(text, rest_end)
         if config and (looks_typed(config["value"]) or looks_random(config["value"])):
@@ -147,7 +151,10 @@ class UnassignedValues:
         return span
 
     def on_line(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The span of the first word near the name of a password that is certainly a password, on the same line."""
+        """The span of the first word that is certainly a password, on the line of the name at `at`.
+
+        None if there is no such word.
+        """
         text = self.text
         start = max(0, at - _BEFORE_CHARS)
         start = text.rfind("\n", start, at) + 1 or start
@@ -164,7 +171,7 @@ class UnassignedValues:
         return None
 
     def in_sentence(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The span of the password that follows a sign of prose, such as `is`, or that is on the next line."""
+        """The span of a password that is on the next line, or that follows a word or sign such as `is` or `:`."""
         text = self.text
         if self._next_sign(rest_end) >= rest_end + _LINE_CHARS:
             return None
@@ -186,14 +193,14 @@ class UnassignedValues:
         return None
 
     def _next_sign(self, start: int) -> int:
-        """The position of the first sign of prose from `start` on."""
+        """The position of the first word or sign such as `is` or `:`, at or after `start`."""
         if not self._sign_from <= start <= self._sign_at:
             found = _PROSE_SIGN.search(self.text, start)
             self._sign_from, self._sign_at = start, found.start() if found else len(self.text)
         return self._sign_at
 
     def _behind_sign(self, at: int, sign: re.Match[str]) -> tuple[int, int] | None:
-        """The span of the password after a sign of prose, such as `is`."""
+        """The span of the password after a word or sign such as `is` or `:`."""
         text = self.text
         is_polish = text[at] in "hH"  # where `to` means `is`
         before = max(0, sign.start() - 120)
@@ -215,7 +222,7 @@ class UnassignedValues:
 
 
 def _is_text_value(value: str, *, strong: bool) -> bool:
-    """Whether the value of an element or a pair is a secret."""
+    """Whether the value of an XML element or of a name/value pair is a secret."""
     if (is_placeholder(value) and not _ENCRYPTED.fullmatch(value)) or is_path(value) or MASK in value:
         return False
     if " " in value.strip():

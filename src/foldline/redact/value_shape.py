@@ -29,7 +29,7 @@ _SEPARATORS = re.compile(r"[ _.-]")
 _NAMES = frozenset(
     _SEPARATORS.sub("", name) for name in (*patterns.SECRET_NAMES, "password", "passwort", "accesstoken")
 )
-"""Names of secrets that occur as values. There they are labels, as in `"password": "Passwort"`."""
+"""Names of secrets. A value that is such a name is a label and no secret, as in `"password": "Passwort"`."""
 TYPE_NAME = re.compile(r"[A-Z]\w{0,40}(?:Key|Password|Secret|Token|Credential)[A-Za-z]{0,20}")
 """The name of a type, such as `PKCS7PrivateKeyTypes`."""
 _CASE_TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
@@ -58,18 +58,18 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 @cache
 def run_of(letters: str) -> re.Pattern[str]:
-    """A pattern for a run of characters of a set. The run may be empty."""
+    """A pattern that matches a run of characters from a set. The run may be empty."""
     return re.compile(f"[{letters}]*")
 
 
 def run_end(letters: re.Pattern[str], text: str, start: int) -> int:
-    """The end of the match of a pattern at `start`; `start` if it does not match."""
+    """The end of the match of a pattern at `start`; `start` if the pattern does not match."""
     found = letters.match(text, start)
     return found.end() if found else start
 
 
 def wrapped_end(text: str, end: int) -> int:
-    """The end of a value that may continue on later lines. `end` is its end on the first line."""
+    """The end of a value that may continue on later lines. `end` is the end of its first line."""
     while (joint := LINE_JOINT.match(text, end)) is not None:
         last = run_end(run_of(BASE64 + r"_\-"), text, joint.end())
         if not looks_random(text[joint.end() : last]) or not VALUE_END.match(text, last):
@@ -180,7 +180,7 @@ def is_placeholder(text: str) -> bool:
 def is_passphrase(text: str, *, named: bool = False) -> bool:
     """Whether a text of several words in quotes is a passphrase and not a message.
 
-    With `named`, the text is assigned to the name of a passphrase, so that it may consist of words alone.
+    `named` is true if the text is assigned to the name `passphrase`. Such a text may consist of words alone.
     """
     words = text.split()
     if not 2 <= len(words) <= 12 or len(text) > 120 or is_placeholder(text) or not text[0].isalnum():

@@ -1,8 +1,8 @@
-"""Determines from the words of a text which marks of rules the text can contain.
+"""Determines which marks of rules a text can contain, from the words of the text.
 
 A mark is a fixed string that a rule for secrets needs, such as `mysql ` or `password`. A rule cannot apply to a text
-without any of its marks. A text has few distinct words, and the result for each word is remembered. So a text without
-marks takes little more time than splitting it into words.
+that contains none of the rule's marks. A text has few distinct words, and the result for each word is remembered. So
+the search in a text without marks takes little more time than splitting the text into words.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from typing import Final
 _MAX_NEW_WORDS = 1_000
 """If a text has more unknown words than this, the results for them are not remembered."""
 _MAX_KNOWN_WORDS, _MAX_WORD_BYTES = 50_000, 64
-"""The number of words to remember, and the maximum length of such a word in bytes."""
+"""If more than `_MAX_KNOWN_WORDS` words are remembered, all of them are forgotten. Words of more than `_MAX_WORD_BYTES`
+bytes are not remembered.
+"""
 _SMALL_LETTERS: Final = bytes(
     byte if byte >= 128 else ord(chr(byte).lower()) if chr(byte).isalpha() else ord(" ") for byte in range(256)
 )
 """A translation table for UTF-8. ASCII letters become lower case, other ASCII characters become blanks."""
 _ASCII_LETTERS: Final = _SMALL_LETTERS[:128] + b" " * 128
+_NO_MARKS: Final[frozenset[bytes]] = frozenset()
 _RUN = re.compile(b" ?[^ ]+ ?")
 
 
 def words_of(lower: str) -> set[bytes]:
-    """The distinct words of a text, in UTF-8. The text must be in lower case. A word is a longest run of letters.
+    """The distinct words of a text, in UTF-8. The text must be in lower case. A word is an unbroken run of letters.
 
     Characters that are not ASCII count as letters. If such characters are next to ASCII letters, the run of ASCII
     letters is a further word.
@@ -35,11 +38,10 @@ def words_of(lower: str) -> set[bytes]:
 
 
 def mark_words(mark: str) -> tuple[bytes, ...]:
-    """The words in a mark, the longest first.
+    """The words in a mark, the longest first, with blanks that show where a word certainly begins or ends.
 
-    If the mark shows that a word begins or ends there, the word has a blank on that side. For each word, a text that
-    contains the mark has a word that contains it, if every word of the text is written with a blank on both sides. A
-    single letter that may be a part of a longer word is left out.
+    In `net user`, `net` has a blank after it, because the mark itself ends the word there. It has no blank before it,
+    because the mark also occurs in `subnet user`. A single letter is left out unless it has a blank on both sides.
 
     >>> mark_words("net user"), mark_words("earer "), mark_words("://")
     ((b' user', b'net '), (b'earer ',), ())
@@ -50,9 +52,10 @@ def mark_words(mark: str) -> tuple[bytes, ...]:
 
 
 def prefix_words(prefix: str) -> tuple[bytes, ...]:
-    r"""Words for a key prefix at the start of a word. A text that contains the prefix contains at least one of them.
+    r"""The words by which the index finds a key prefix. Every text that contains the prefix has at least one of them.
 
-    There are several words, because the letter of an escape such as `\n` may directly precede the prefix.
+    One word is not enough: in the escaped text `\nsk-live`, the letter of the escape is joined to the prefix, and the
+    word is `nsk`.
     """
     word = max(_RUN.findall(prefix.lower().encode().translate(_SMALL_LETTERS).replace(b" ", b"  ")), key=len)
     if word.startswith(b" "):
@@ -61,15 +64,18 @@ def prefix_words(prefix: str) -> tuple[bytes, ...]:
 
 
 class WordIndex:
-    """The words of all marks, and for each word of a text, which of them it contains."""
+    """The words of all marks. Finds out which of these words occur in the words of a text."""
 
     def __init__(self) -> None:
         self._whole, self._parts = set[bytes](), set[bytes]()
-        """Words of marks that must be whole words of the text (stored without blanks), and those that may be a part of
-        a word.
+        """Words of marks with a blank on both sides (stored without blanks), and all other words of marks.
+
+        The former must be whole words of the text, the latter may be parts of words.
         """
+        self._part_sizes = set[int]()
+        """The lengths of the words in `_parts`."""
         self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
-        """The known words that contain no word of a mark, and for each other known word, the words of marks in it."""
+        """The known words without words of marks, and a dict from each other known word to the words of marks in it."""
 
     def add(self, marks: Iterable[bytes]) -> None:
         """Add words that `mark_words` returned for a mark."""
@@ -78,36 +84,39 @@ class WordIndex:
                 self._whole.add(mark.strip())
             else:
                 self._parts.add(mark)
+                self._part_sizes.add(len(mark))
         self._memory = (set(), {})
 
     def marks_in(self, words: set[bytes]) -> frozenset[bytes]:
-        """The words of marks that occur in these words of a text."""
+        """The words of this index that the given words of a text contain."""
         harmless, known = self._memory
         words = words - harmless
         new = words.difference(known)
-        marks = frozenset[bytes]().union(*[known[word] for word in words - new])
-        if not new:
-            return marks
-        return marks.union(self._look_up(new) if len(new) > _MAX_NEW_WORDS else self._learn(new))
+        marks = _NO_MARKS.union(*[known[word] for word in words - new]) if known else _NO_MARKS
+        return marks.union(self._look_up(new) if len(new) > _MAX_NEW_WORDS else self._learn(new)) if new else marks
 
     def _learn(self, new: set[bytes]) -> set[bytes]:
-        """The words of marks in words that are not known yet. Remembers the result."""
+        """Like `_look_up`, but remembers the result for each word that is not too long."""
         harmless, known = self._memory
         if len(harmless) + len(known) > _MAX_KNOWN_WORDS:
             harmless, known = self._memory = set(), {}
-        found = self._look_up(new)
-        for word in new:
-            if len(word) <= _MAX_WORD_BYTES:
-                whole = b" " + word + b" "
-                marks = frozenset([mark for mark in found if mark in whole])
-                if marks:
-                    known[word] = marks
-                else:
-                    harmless.add(word)
+        short = [word for word in new if len(word) <= _MAX_WORD_BYTES]
+        found = self._look_up(new.difference(short)) if len(short) < len(new) else set[bytes]()
+        for word in short:
+            whole, size = b" " + word + b" ", len(word) + 2
+            parts = [whole[at : at + chars] for chars in self._part_sizes for at in range(size - chars + 1)]
+            marks = self._parts.intersection(parts)
+            if word in self._whole:
+                marks.add(whole)
+            if marks:
+                known[word] = frozenset(marks)
+                found |= marks
+            else:
+                harmless.add(word)
         return found
 
     def _look_up(self, words: set[bytes]) -> set[bytes]:
-        """The words of marks that occur in at least one of these words."""
+        """The words of marks that occur in at least one of these words. Faster than `_learn` for many or long words."""
         joined = b" ".join([b"", *words, b""])
         return {mark for mark in self._parts if mark in joined}.union(
             [b" " + mark + b" " for mark in self._whole & words]

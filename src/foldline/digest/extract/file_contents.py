@@ -1,33 +1,40 @@
 """The files that a session reads or edits, line by line, as they were last seen.
 
 An edit must quote exactly the text that it replaces, but no digest has room for whole files. So the lines of files are
-stored, and the digest shows those that are most likely to be edited next.
+stored, and the digest shows the lines that are most likely to be edited next.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import exp, log
 from typing import NamedTuple
 
-from foldline.digest.extract.identifiers import IdentifiedLine
+from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, setting_in
 from foldline.digest.markup import has_instruction
 
-_MIN_CHARS, _MAX_CHARS = 20, 160
+_MIN_CHARS, _MAX_CHARS = 20, 240
 """The least and the largest length of a stored line. Shorter lines occur everywhere; longer ones need too much room."""
 _MAX_LINES = 6_000
 """Maximum number of lines stored; beyond it, the least recently used files are dropped."""
+_MAX_REPEATS = 10
+"""A line that occurs more often in a file is not stored, because an edit cannot quote it alone."""
+_MAX_SETTINGS, _MAX_NEW_SETTINGS = 400, 60
+"""Maximum number of settings, and of settings of one message. The oldest settings are dropped."""
 _LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
 """The line number that tools print at the start of each line when they read a file."""
 _MAX_EDITS = 8
-"""For each file, the line numbers of this many edits are stored at most."""
+"""Maximum number of edits of a file whose line numbers are stored."""
 _DEFINITION = re.compile(
     r"(?:(?:export|default|pub(?:\([a-z]{1,9}\))?|async|static|public|private|protected|abstract|final|override) ){0,4}"
     r"(?:def|class|func|fn|function|interface|struct|type|enum|trait|const|CREATE TABLE|#{1,4})"
     r"(?: \([^)\n]{0,80}\))? +([\w.]{3,80})"
 )
 """The start of a line that defines a name, in common languages."""
+_IMPORT = re.compile(r"import |from |#include|use |\"[\w./@-]+\"$")
+"""The start of a line that imports something. In Go, such a line is a path in quotes."""
 _CHANGE_CHARS, _MAX_NAMES = 90, 5
 _NEAR_LINES = 10
 """An edit raises the scores of the lines around it. At this distance, in lines, its effect has fallen to 1/e."""
@@ -55,25 +62,27 @@ class FileContents(NamedTuple):
 
 
 class FilesInWork:
-    """Collects the contents of files while messages are read."""
+    """Collects the contents of files, and settings, while messages are read. The given dicts are changed in place."""
 
-    def __init__(self, prior: Mapping[str, FileContents]) -> None:
-        self.files = dict(prior)
-        self._line_count = sum(len(file.lines) for file in prior.values())
+    def __init__(self, files: dict[str, FileContents], settings: dict[tuple[str, str], tuple[str, int]]) -> None:
+        self.files, self.settings = files, settings
+        self._line_count = sum(len(file.lines) for file in files.values())
 
     def record_read(self, path: str, index: int, shown: Iterable[IdentifiedLine], *, part: bool) -> None:
         """Record that a file was read.
 
-        The lines in `shown` replace all known lines. If only a part of the file was read, they are added
-        to the known lines.
+        If the whole file was read, the lines in `shown` replace all known lines. If only a part was read, the lines in
+        `shown` are added to the known lines.
         """
         old = self.files.get(path)
-        lines = dict(old.lines) if old is not None and part else {}
+        lines, seen = dict(old.lines) if old is not None and part else {}, Counter[str]()
         for order, (line, identifiers) in enumerate(shown, start=1):
             number = _LINE_NUMBER.match(line)
             text = line[number.end() :] if number else line
+            seen[text] += 1
             if _MIN_CHARS <= len(text) <= _MAX_CHARS:
                 lines[text] = FileLine(text, index, int(number[1]) if number else order, identifiers)
+        lines = {text: line for text, line in lines.items() if seen[text] <= _MAX_REPEATS}
         self._put(path, FileContents(lines, index, old.edits if old else ()))
 
     def record_edit(self, path: str, index: int, removed: Iterable[str], added: Iterable[IdentifiedLine]) -> None:
@@ -87,6 +96,16 @@ class FilesInWork:
                 lines[text] = FileLine(text, index, first + order, identifiers)
         self._put(path, FileContents(lines, index, (*old.edits, first)[-_MAX_EDITS:]))
 
+    def record_settings(self, source: str, index: int, removed: Iterable[str], new: Iterable[IdentifiedLine]) -> None:
+        """Store the new lines that give names values. They replace the lines for the same names and source."""
+        settings = dict([setting_in(line) for line, _ in new])
+        for name in (*dict(map(setting_in, removed)), *settings):
+            self.settings.pop((source, name), None)
+        names = [name for name in settings if name][:_MAX_NEW_SETTINGS]
+        self.settings |= {(source, name): (settings[name], index) for name in names}
+        for key in list(self.settings)[:-_MAX_SETTINGS]:
+            del self.settings[key]
+
     def _put(self, path: str, file: FileContents) -> None:
         old = self.files.pop(path, None)
         self._line_count += len(file.lines) - (len(old.lines) if old else 0)
@@ -96,10 +115,7 @@ class FilesInWork:
 
 
 def change_of(added: Iterable[IdentifiedLine], replaced: Iterable[str]) -> list[str]:
-    """What an edit changed: the names that it defines.
-
-    If there are none, the first written line that has an identifier.
-    """
+    """The names that an edit defines. If the edit defines no name, the first new line that contains an identifier."""
     before = "\n".join(replaced)
     names, first = dict[str, None](), ""
     for line, identifiers in added:
@@ -111,20 +127,23 @@ def change_of(added: Iterable[IdentifiedLine], replaced: Iterable[str]) -> list[
 
 
 def edit_probabilities(
-    files: Mapping[str, FileContents], end: int, reuse: Mapping[str, float], calls: Mapping[str, int]
+    files: Mapping[str, FileContents], end: int, identifiers: Mapping[str, Identifier]
 ) -> Iterator[tuple[float, str, FileLine]]:
-    """Yields for each line the probability (0 to 1) that it is edited next, the path of its file, and the line.
+    """Yields each line with the probability (0 to 1) that it is edited next, and with the path of its file.
 
-    `reuse` holds the reuse probability of each identifier, and `calls` its call count. The weights are rounded values
-    of a logistic regression on real sessions. A line has a higher score if its file is short, if it was seen recently,
-    or if it is near an edit.
+    The weights are rounded values of a logistic regression on real sessions. A line has a higher score if it is long,
+    if it was seen recently, if it is near an edit, or if it imports something. A file's lines have higher scores if
+    the file is short, if calls or the user named it, or if it has not been edited yet.
     """
     for path, file in files.items():
-        base = -2.3 - 0.3 * log(end - file.last_index) - 0.65 * log(1 + len(file.lines))
-        base += 0.45 * log(1 + calls.get(path.rpartition("/")[2], 0)) - (1.0 if file.edits else 0.0)
+        name = identifiers.get(path.rpartition("/")[2])
+        base = -13.8 - 0.63 * log(1 + len(file.lines)) - (0.9 if file.edits else 0.0)
+        if name:
+            base += 0.7 * log(1 + name.call_count) + (1.2 if name.user_count else 0.0)
         for line in file.lines.values():
-            score = base - 0.35 * log(end - line.message_index) + 0.007 * len(line.text)
-            score += 1.2 * max([reuse.get(name, 0.0) for name in line.identifiers], default=0.0)
+            score = base - 0.5 * log(end - line.message_index) + 2.65 * log(len(line.text))
             if file.edits:
-                score += 1.5 * exp(-min([abs(line.number - edit) for edit in file.edits]) / _NEAR_LINES)
+                score += 1.75 * exp(-min([abs(line.number - edit) for edit in file.edits]) / _NEAR_LINES)
+            if _IMPORT.match(line.text):
+                score += 1.6
             yield 1 / (1 + exp(-score)), path, line

@@ -1,14 +1,13 @@
 """Finds identifiers (paths, names in code, ids, long numbers, addresses), their uses, and lines that explain them.
 
 Identifiers cannot be guessed or paraphrased, so a digest must show them exactly. Identifiers are found by their shape,
-one word at a time. For each identifier, usage counts and at most two lines are stored, so the index stays small in a
-long session.
+one word at a time. The index stores usage counts and one line for each identifier, so it stays small in a long session.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from math import exp, log
 from typing import NamedTuple
 from zlib import crc32
@@ -33,6 +32,14 @@ _WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
 _ID = re.compile(r"(?=\D*\d)(?:[0-9a-fA-F]{7,40}|[0-9A-Z]{6})")
 """A hash, or a code of six capitals and digits."""
+_NUMBER = re.compile(r"(?<!\w)[^\W\d]*+\d\w*+(?:[.:-]\w++)*+")
+"""A number, or a name with a digit, such as `7013`, `db5` or `3.11`."""
+_SETTING = re.compile(
+    r"(?:\d{1,6}(?:→|\t|: ?|\|)\s*)?((?:(?:export|const|let|var|final|static|set|ENV) +){0,3}"
+    r"(?:(--[a-z][\w-]{1,40})[ =]|[\"']?([A-Za-z_][\w.-]{2,60})[\"']?(?:\s?:?=|:)\s*)(?![01\"']{1,2};?$)"
+    r"(?:[\"'][^\"']{0,60}[\"']|[-+]?\d(?:[\w.,:/%+-]{0,60}[\w%])?|(?i:true|false|yes|no|on|off)|(?<=[A-Z]=)[^\s(){}]{1,60}))"
+    r"\s?[,;\\]?(?:\s+(?:#|//).{0,60})?"
+)
 _MIN_CHARS = 6
 _MIN_PATH_CHARS = 5
 
@@ -47,10 +54,14 @@ def identifiers_in(word: str) -> tuple[tuple[str, str], ...]:
     >>> identifiers_in("understanding")
     ()
     """
+    if word.isalpha() and word.islower():
+        return ()
+    if word.isidentifier():
+        kind = _kind_by_shape(word) if len(word) >= _MIN_CHARS else ""
+        return ((word, kind),) if kind else ()
     found: dict[str, str] = {}
     place = word.replace("\\", "/") if "\\" in word else word
-    numbered = _WITH_LINE_NUMBER.match(place)
-    if numbered:
+    if "-" in place and (numbered := _WITH_LINE_NUMBER.match(place)):
         place = numbered[1]
     if "/" in place:
         for piece in place.split(":"):
@@ -66,6 +77,22 @@ def identifiers_in(word: str) -> tuple[tuple[str, str], ...]:
         if kind and not any(inner in other for other in found):
             found[inner] = kind
     return tuple(found.items())
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The identifiers and numbers in a text of a person, including short ones that `identifiers_in` does not find.
+
+    >>> sorted(names_in("Set port 80 of db5 in app/config.py, please."))
+    ['80', 'config.py', 'db5']
+    """
+    identifiers = [name for word in WORD.findall(text) for name, _ in identifiers_in(word)]
+    return frozenset([*identifiers, *_NUMBER.findall(text)])
+
+
+def setting_in(line: str) -> tuple[str, str]:
+    """The name and the text of a line that gives a name a value, such as `PORT = 7091`; ("", "") for other lines."""
+    found = _SETTING.fullmatch(line) if "=" in line or ":" in line or line.startswith("--") else None
+    return (found[2] or found[3], found[1]) if found else ("", "")
 
 
 def _kind_by_shape(inner: str) -> str:
@@ -84,17 +111,11 @@ def _kind_by_shape(inner: str) -> str:
 _MAX_IDENTIFIERS = 3_000
 """If the index has more than 1.5 times this number of identifiers, it is reduced to this number."""
 _MIN_LINE_CHARS = 5
-"""Shorter lines cannot contain an identifier."""
+"""The least length of a line that can contain an identifier."""
 _MAX_LINE_CHARS = 240
-"""Longer lines are read in pieces of this length."""
-_BREAK_CHARS = " ,;&(){}[]<>\"'"
-"""Characters after which a line may be cut without cutting an identifier."""
-_EXPLAINING_WORDS = 4
-"""Least number of words with which a line counts as an explanation of its identifiers."""
-_SHORT_LINE_CHARS = 100
-_DEFINITIONS = (
-    *("class ", "const ", "def ", "export ", "fn ", "func ", "function ", "interface ", "pub ", "struct ", "type "),
-)
+"""Maximum length of a line in characters. Longer lines are read in pieces of this length."""
+_UP_TO_BREAK = re.compile(r"""[^\n]*[ ,;&(){}\[\]<>"']""")
+"""Matches up to the last character after which a line may be cut without cutting an identifier."""
 _KIND_WEIGHTS = {"path": 0.9, "folder": -1.3, "number": -3.0, "url": -3.2}
 
 
@@ -116,18 +137,17 @@ class SourceLine(NamedTuple):
     message_index: int
     source: str
     """The file or command that the line comes from; "" for a line of conversation."""
-    identifiers: tuple[str, ...]
-    clarity: int
-    """How well the line explains its identifiers; higher is better."""
+    origin: int
+    """Where the line comes from (see `Origin`). A line with a higher origin explains its identifiers better."""
 
 
 class Identifier(NamedTuple):
-    """How an identifier was used, and the lines that explain it."""
+    """How an identifier was used, and the line that explains it best."""
 
     kind: str
     message_count: int
     last_index: int
-    """Index of the newest message that contains it."""
+    """Index of the newest message that contains the identifier."""
     call_count: int
     """Number of messages in which it is an argument of a call."""
     user_count: int
@@ -136,15 +156,14 @@ class Identifier(NamedTuple):
     """Number of messages in which the model wrote it as text."""
     write_count: int
     """Number of messages in which a call wrote it as content."""
-    lines: tuple[SourceLine, ...]
-    """The line that explains it best, then the latest line if that is a different one."""
+    line: SourceLine
 
 
 def reuse_probability(identifier: Identifier, end: int) -> float:
-    """The probability (0 to 1) that an identifier is needed again from message `end` on.
+    """The probability (0 to 1) that an identifier is needed again in message `end` or later.
 
-    The weights are rounded values of a logistic regression on real sessions. Use in a call matters most, then use in a
-    text of the user or the model, then how often and how recently the identifier was used.
+    The weights are rounded values of a logistic regression on real sessions. Use in a call has the largest weight. Use
+    by the user or the model comes next, followed by the number of uses and the time since the last use.
     """
     age = log(max(1, end - identifier.last_index))
     score = -3.2 - 0.35 * age + 0.35 * log(1 + identifier.message_count) + _KIND_WEIGHTS.get(identifier.kind, 0.0)
@@ -160,38 +179,30 @@ def reuse_probability(identifier: Identifier, end: int) -> float:
 
 
 class IdentifierIndex:
-    """The identifiers of the messages read so far."""
+    """The identifiers of the messages read so far. `identifiers` and `forgotten` are changed in place."""
 
-    def __init__(self, prior: Mapping[str, Identifier], forgotten: frozenset[int]) -> None:
-        self.identifiers, self.forgotten = dict(prior), forgotten
+    def __init__(self, identifiers: dict[str, Identifier], forgotten: set[int]) -> None:
+        self.identifiers, self.forgotten = identifiers, forgotten
         self._by_word: dict[str, tuple[tuple[str, str], ...]] = {}
         self._by_line: dict[str, dict[str, str]] = {}
-        self._uses: dict[str, _MessageUse] = {}
+        self._uses: dict[str, tuple[str, SourceLine, bool, bool]] = {}
+        """The identifiers of the current message: kind, best line, whether a call uses it, whether a call writes it."""
 
-    def read(  # noqa: PLR0913 (keyword arguments)
-        self,
-        index: int,
-        text: str,
-        origin: int,
-        *,
-        source: str = "",
-        is_call: bool = False,
-        lines: list[IdentifiedLine] | None = None,
-    ) -> None:
-        """Add the identifiers in a text of message `index`, and append its lines to `lines`."""
+    def read(self, index: int, text: str, origin: int, source: str = "") -> list[IdentifiedLine]:
+        """Add the identifiers in a text of message `index`. Returns the lines of the text with their identifiers."""
+        lines, by_line = list[IdentifiedLine](), self._by_line
         for url in [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else ():
-            self._use(url, "url", SourceLine(url, index, source, (url,), origin), origin, is_call=is_call)
-        by_line = self._by_line
+            self._use(url, "url", SourceLine(url, index, source, origin))
         for piece in _split_lines(text):
             found = by_line.get(piece)
             if found is None:
                 found = by_line[piece] = self._find(piece)
-            if lines is not None:
-                lines.append((piece, tuple(found)))
+            lines.append((piece, tuple(found)))
             if found:
-                line = SourceLine(piece, index, source, tuple(found), _clarity(piece, origin))
+                line = SourceLine(piece, index, source, origin)
                 for name, kind in found.items():
-                    self._use(name, kind, line, origin, is_call=is_call)
+                    self._use(name, kind, line)
+        return lines
 
     def _find(self, piece: str) -> dict[str, str]:
         """The identifiers in a line, with their kinds."""
@@ -205,35 +216,33 @@ class IdentifierIndex:
                 found.update(known)
         return found
 
-    def _use(self, name: str, kind: str, line: SourceLine, origin: int, *, is_call: bool) -> None:
-        use = self._uses.get(name)
-        if use is None:
-            self._uses[name] = _MessageUse(kind, line, origin, is_call)
-        else:
-            use.is_call = use.is_call or is_call
-            use.is_write = use.is_write or origin == Origin.WRITE
-            use.origin = max(use.origin, origin)
-            if line.clarity > use.line.clarity:
-                use.line = line
+    def _use(self, name: str, kind: str, line: SourceLine) -> None:
+        is_call, is_write = line.origin == Origin.CALL, line.origin == Origin.WRITE
+        if use := self._uses.get(name):
+            kind, best, was_call, was_write = use
+            line = line if line.origin > best.origin else best
+            is_call, is_write = was_call or is_call, was_write or is_write
+        self._uses[name] = (kind, line, is_call, is_write)
 
     def finish_message(self, index: int) -> None:
         """Add the uses in message `index` to the counts.
 
         If the index is too large, remove the least useful identifiers.
         """
+        if not self._uses:
+            return
         identifiers = self.identifiers
-        for name, use in self._uses.items():
-            old = identifiers.get(name) or Identifier(use.kind, 0, 0, 0, 0, 0, 0, (use.line,))
-            best = old.lines[0] if old.lines[0].clarity > use.line.clarity else use.line
+        for name, (kind, line, is_call, is_write) in self._uses.items():
+            old = identifiers.get(name) or Identifier(kind, 0, 0, 0, 0, 0, 0, line)
             identifiers[name] = Identifier(
                 old.kind,
                 old.message_count + 1,
                 index,
-                old.call_count + use.is_call,
-                old.user_count + (use.origin == Origin.USER),
-                old.model_count + (use.origin == Origin.MODEL),
-                old.write_count + use.is_write,
-                (best,) if best is use.line else (best, use.line),
+                old.call_count + is_call,
+                old.user_count + (line.origin == Origin.USER),
+                old.model_count + (line.origin == Origin.MODEL),
+                old.write_count + is_write,
+                old.line if old.line.origin > line.origin else line,
             )
         self._uses = {}
         if len(identifiers) > _MAX_IDENTIFIERS * 3 // 2:
@@ -244,7 +253,7 @@ class IdentifierIndex:
 
 
 def was_forgotten(name: str, forgotten: Collection[int]) -> bool:
-    """Whether an identifier was removed from the index. 32-bit checksums are compared, so a wrong True is rare."""
+    """Whether an identifier was removed from the index. Compares 32-bit checksums, so True is wrong in rare cases."""
     return _checksum(name) in forgotten
 
 
@@ -252,40 +261,18 @@ def _checksum(name: str) -> int:
     return crc32(name.encode("utf-8", "replace"))
 
 
-class _MessageUse:
-    __slots__ = ("is_call", "is_write", "kind", "line", "origin")
-
-    def __init__(self, kind: str, line: SourceLine, origin: int, is_call: bool) -> None:
-        self.kind, self.line, self.origin, self.is_call = kind, line, origin, is_call
-        self.is_write = origin == Origin.WRITE
-
-
 def _split_lines(text: str) -> Iterator[str]:
-    """The lines of a text, without spaces at both ends.
+    """The lines of a text, without spaces at their start and end.
 
     A long line is split into pieces of at most `_MAX_LINE_CHARS`.
     """
     for raw in text.split("\n"):
         line, start = raw.strip(), 0
         while len(line) - start > _MAX_LINE_CHARS:
-            middle, limit = start + _MAX_LINE_CHARS // 2, start + _MAX_LINE_CHARS
-            last = max([line.rfind(char, middle, limit) for char in _BREAK_CHARS])
-            cut = last + 1 or limit
+            limit = start + _MAX_LINE_CHARS
+            found = _UP_TO_BREAK.match(line, start + _MAX_LINE_CHARS // 2, limit)
+            cut = found.end() if found else limit
             yield line[start:cut].rstrip()
             start = _SPACES.match(line, cut).end()  # type: ignore[union-attr]  # it matches everywhere
         if len(line) - start >= _MIN_LINE_CHARS:
             yield line[start:]
-
-
-def _clarity(line: str, origin: int) -> int:
-    """How well a line explains its identifiers.
-
-    The score is higher for a line of several words, a short line, a definition, and a line from the user or the model.
-    """
-    words = len(line.split(None, _EXPLAINING_WORDS))
-    clarity = 2 * origin + (4 if words >= _EXPLAINING_WORDS else -4 if words == 1 else 0)
-    if len(line) <= _SHORT_LINE_CHARS:
-        clarity += 2
-    if line.lstrip("0123456789→:\t ").startswith(_DEFINITIONS):
-        clarity += 3
-    return clarity
