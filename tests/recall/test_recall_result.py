@@ -12,7 +12,7 @@ import foldline
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.recall.excerpt import excerpt
 from foldline.recall.result import NOTHING_FOUND, RecallResult, is_recall_text
-from foldline.recall.terms import TERM_CHARS, occurrences
+from foldline.recall.terms import TERM_CHARS, TermFinder
 from foldline.recall.tools import Tools
 
 TALK = [
@@ -42,6 +42,7 @@ def test_a_result_iterates_prints_and_serialises() -> None:
         "role": "user",
         "text": "The worker listens on port 8081.",
         "whole": True,
+        "match": True,
     }
     assert as_json["tokens"] == found.tokens
 
@@ -110,7 +111,8 @@ def test_a_long_reply_is_shown_with_the_answer_after_the_matching_words() -> Non
 def test_an_excerpt_contains_a_matching_word(words: list[str], wanted: set[str], chars: int) -> None:
     text, weights = " ".join(words), dict.fromkeys(wanted, 1.0)
     shown = excerpt(text, weights, chars)
-    assert bool(list(occurrences(text, weights))) == bool(list(occurrences(shown, weights)))
+    finder = TermFinder(weights)
+    assert bool(list(finder.occurrences(text))) == bool(list(finder.occurrences(shown)))
     assert max(map(len, wanted)) < TERM_CHARS
 
 

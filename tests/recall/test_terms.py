@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.recall.terms import STOP, TERM_CHARS, stem, terms
+from support.linear_time import assert_linear
 
 ANY = st.text(st.characters(codec=None, categories=None))
 """Also lone surrogates, control characters and what is not assigned."""
@@ -86,15 +85,4 @@ def test_letters_that_only_look_like_an_ending_stay(word: str) -> None:
     "piece", ["A", "a.a", "aB", "1,234", "_", "日", "a-", "\ud800", "the parser of things ", "e" * 9]
 )
 def test_terms_are_made_in_linear_time(piece: str) -> None:
-    """Ten times the text takes about ten times as long, whatever it is made of."""
-
-    def seconds(count: int) -> float:
-        text = piece * count
-        best = 1e9
-        for _ in range(3):
-            began = time.process_time()
-            terms(text)
-            best = min(best, time.process_time() - began)
-        return best
-
-    assert seconds(40_000) < 0.02 + 40 * seconds(4_000)
+    assert_linear(lambda count: terms(piece * count), 10_000)

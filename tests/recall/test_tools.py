@@ -123,7 +123,7 @@ def test_recall_reaches_messages_that_were_folded(session: LedgerSession) -> Non
         (call("recall", handle="1 OR 1=1"), "not a handle"),
         (call("recall", query=["x"]), "query must be a string"),
         (call("recall", query="x", tokens=True), "tokens must be a integer"),
-        (call("recall", query="x", tokens=1), "at least one result and 50 tokens"),
+        (call("recall", query="x", tokens=1), "1 tokens are too few: ask for at least 50"),
         (call("recall", query="x", session="other"), "no argument 'session'"),
         (call("pin", text="x" * 5000), "too many to pin"),
         (call("pin", handle="#77"), "no message 76"),

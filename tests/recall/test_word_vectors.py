@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foldline.message import assistant, user
-from foldline.recall import search as recall_search
+from foldline.recall import candidates
 from foldline.recall.word_vectors import VOCABULARY, WEIGHTS, WordVectors
 from foldline.session import Session
 
@@ -54,7 +54,7 @@ def test_a_message_in_other_words_comes_first(vectors: WordVectors, monkeypatch:
     talk = [user("the physician appointment is on Monday"), *[assistant("well " * 300)] * 9]
     session.add(*talk, user("the garden appointment is on Friday"))
     query = "appointment with my doctor"
-    monkeypatch.setattr(recall_search, "installed_vectors", lambda: None)
+    monkeypatch.setattr(candidates, "installed_vectors", lambda: None)
     assert session.recall(query)[0].handle == "#11"
-    monkeypatch.setattr(recall_search, "installed_vectors", lambda: vectors)
+    monkeypatch.setattr(candidates, "installed_vectors", lambda: vectors)
     assert session.recall(query)[0].handle == "#1"

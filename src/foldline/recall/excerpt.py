@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
@@ -15,7 +15,8 @@ from itertools import islice
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import OMISSION
 from foldline.recall.result import is_recall_text
-from foldline.recall.terms import occurrences
+from foldline.recall.terms import TermFinder
+from foldline.recall.verbatim import Phrase, verbatim_range
 
 MAX_TERMS = 12
 """Maximum number of terms that are searched in a text. The terms with the highest weights are taken."""
@@ -39,6 +40,12 @@ def indexed_text(message: Message) -> str:
     return searchable_text(replace(message, parts=tuple([part for part in message.parts if not _is_recall(part)])))
 
 
+def indexed_calls(message: Message) -> dict[str, str]:
+    """The searchable texts of the calls of a message by call id, without calls of recall."""
+    calls = [part for part in message.parts if isinstance(part, ToolCall)]
+    return {call.id: _part_text(call) for call in calls if not _is_recall(call)}
+
+
 def _is_recall(part: Part) -> bool:
     match part:
         case ToolCall():
@@ -50,7 +57,7 @@ def _is_recall(part: Part) -> bool:
 
 
 def _names_recall(tool: str) -> bool:
-    """Whether a tool name is that of recall. An MCP client adds a prefix to the name."""
+    """Whether a tool is the recall tool. An MCP client adds a prefix to the tool's name."""
     return tool == RECALL_TOOL or tool.endswith(f"__{RECALL_TOOL}")
 
 
@@ -68,16 +75,37 @@ def _part_text(part: Part) -> str:
             return ""
 
 
+class Excerpts:
+    """Makes excerpts of texts for one query: around its phrases, or around the terms with the highest scores."""
+
+    def __init__(self, phrases: Sequence[Phrase], term_scores: Mapping[str, float]) -> None:
+        self.phrases = phrases
+        self.finder = TermFinder(
+            {term: term_scores[term] for term in nlargest(MAX_TERMS, term_scores, key=lambda term: term_scores[term])}
+        )
+
+    def of(self, text: str, chars: int) -> str:
+        """At most `chars` characters of a text."""
+        if len(text) <= chars:
+            return text
+        found = verbatim_range(text, self.phrases) or _best_range(text, self.finder, _room(chars))
+        return excerpt_around(text, *found, chars)
+
+
 def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
-    """At most `chars` characters of a text, around the place where the wanted terms have the highest total weight.
+    """At most `chars` characters of a text, around the range in which the wanted terms have the highest total weight.
 
     >>> excerpt("We met at noon. The port is 8081. It rained. Bye.", {"port": 1.0}, 30)
     '[…] The port is 8081. […]'
     """
+    return Excerpts((), wanted).of(text, chars)
+
+
+def excerpt_around(text: str, first: int, last: int, chars: int) -> str:
+    """At most `chars` characters of a text, around the range from `first` to `last`."""
     if len(text) <= chars:
         return text
-    room = max(1, chars - 2 * len(f" {OMISSION}"))
-    first, last = _best_range(text, wanted, room)
+    room = _room(chars)
     start = min(max(0, first - max(0, room - (last - first)) // 2), len(text) - room)
     start = _next_start(text, start, first) if start else 0
     end = min(len(text), start + room)
@@ -86,10 +114,15 @@ def excerpt(text: str, wanted: Mapping[str, float], chars: int) -> str:
     return f"{OMISSION + ' ' if start else ''}{shown}{' ' + OMISSION if end < len(text) else ''}"
 
 
-def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int, int]:
+def _room(chars: int) -> int:
+    """The number of characters of an excerpt without the marks at its ends."""
+    return max(1, chars - 2 * len(f" {OMISSION}"))
+
+
+def _best_range(text: str, finder: TermFinder, room: int) -> tuple[int, int]:
     """Start and end of the range of at most `room` characters whose terms have the highest total weight."""
-    heaviest = {term: wanted[term] for term in nlargest(MAX_TERMS, wanted, key=lambda term: wanted[term])}
-    hits = list(islice(occurrences(text, heaviest), MAX_OCCURRENCES))
+    hits = list(islice(finder.occurrences(text), MAX_OCCURRENCES))
+    heaviest = finder.wanted
     inside: Counter[str] = Counter()
     best, where, held, left = 0.0, (0, 0), 0.0, 0
     for start, end, term in hits:
@@ -108,7 +141,7 @@ def _best_range(text: str, wanted: Mapping[str, float], room: int) -> tuple[int,
 def _next_start(text: str, start: int, first: int) -> int:
     """The first index between `start` and `first` at which a sentence or line begins.
 
-    Without one, the index at which a word begins; without that, `start`.
+    If there is no such index, returns the first index at which a word begins. If there is none either, returns `start`.
     """
     found = _BREAK.search(text, start, first) or _SPACE.search(text, start, first)
     return found.end() if found else start
@@ -117,7 +150,7 @@ def _next_start(text: str, start: int, first: int) -> int:
 def _last_end(text: str, last: int, end: int) -> int:
     """The last index between `last` and `end` at which a sentence or line ends.
 
-    Without one, the index at which a word ends; without that, `end`.
+    If there is no such index, returns the last index at which a word ends. If there is none either, returns `end`.
     """
     for break_ in (_BREAK, _SPACE):
         found = [match.start() for match in break_.finditer(text, last, end)]

@@ -1,8 +1,8 @@
 """Recall by handle: returns messages verbatim, one page at a time.
 
-A handle names messages of the current branch by their numbers (`#120`, `#120-131`). For messages of another session,
-the number of a segment (a run of messages that branches share) precedes it: `17#120`. If a page ends within a message,
-the handle of the next page contains a position: `#120-131+8000` starts at character 8,000 of #120.
+A handle names messages of the current branch by their numbers (`#120`, `#120-131`). A handle for messages of another
+session begins with the number of a segment (a run of messages that branches share): `17#120`. If a page ends within a
+message, the handle of the next page contains a position: `#120-131+8000` starts at character 8,000 of #120.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from foldline.errors import InputError
+from foldline.errors import InputError, check_type
 from foldline.ledger import Branch, Head, Store
 from foldline.measure.estimator import Counter, Estimator
 from foldline.plan.timeline import handle
 from foldline.recall.excerpt import searchable_text
+from foldline.recall.passages import ROLE_CHARS
 from foldline.recall.result import RecalledMessage, RecalledPassage, RecallResult
-from foldline.recall.search import LEAST_TOKENS, ROLE_CHARS, TOKENS
+from foldline.recall.search import LEAST_TOKENS, TOKENS
 
 MAX_CHARS_PER_TOKEN = 16
 """The largest number of characters per token that is assumed for a page. Only runs of spaces have more."""
@@ -46,6 +47,7 @@ def parse_handle(text: str) -> Handle:
     >>> parse_handle("#120-131"), str(parse_handle("17#5+8000"))
     (Handle(first=119, last=130, segment=None, skip=0), '17#5+8000')
     """
+    check_type(text, str, "a handle", hint=HANDLE_HINT)
     found = _HANDLE.fullmatch(text) or _HANDLE.fullmatch(f"#{text.strip()}")
     if found is None:
         raise InputError(f"not a handle: {text!r:.60}", hint=HANDLE_HINT)
@@ -58,17 +60,22 @@ def parse_handle(text: str) -> Handle:
 def fetch(
     store: Store, where: Branch | Head, wanted: Handle, tokens: int = TOKENS, counter: Counter | None = None
 ) -> RecallResult:
-    """The first page of the messages that a handle names: one passage, and in `rest` the handle of the next page."""
+    """The first page of the messages that a handle names, as one passage. `rest` is the handle of the next page."""
     if tokens < LEAST_TOKENS:
         raise InputError(f"{tokens} tokens are too few for a page", hint=f"ask for at least {LEAST_TOKENS}")
     head = _head(store, where, wanted)
     if wanted.last >= head.length:
-        raise InputError(f"unknown handle {wanted}: there are {head.length:,} messages", hint=HANDLE_HINT)
+        raise InputError(f"unknown handle {wanted}: the last message is #{head.length}", hint=HANDLE_HINT)
     return _PageBuilder(wanted, tokens, counter or Estimator()).build(store, head)
 
 
+def has_segment(store: Store, wanted: Handle) -> bool:
+    """Whether the segment that a handle names belongs to the store's owner."""
+    return wanted.segment is not None and _head(store, Head(), wanted).length > 0
+
+
 def _head(store: Store, where: Branch | Head, wanted: Handle) -> Head:
-    """The branch or segment in which the numbers of a handle count messages."""
+    """The head of the branch or segment that a handle refers to."""
     if wanted.segment is None:
         return where if isinstance(where, Head) else store.head(where)
     sql = "SELECT MAX(position) FROM messages WHERE owner = ? AND segment = ?"

@@ -1,15 +1,16 @@
 """An MCP server over standard input and output that offers the tools of `tools.py`.
 
-The server offers one session of one owner. The session is set at the start; a client cannot select another.
+The server offers one session of one owner. The session is set at the start; a client cannot select another session.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from foldline.errors import ConfigError
+from foldline.errors import ConfigError, extra_hint
 from foldline.recall.tools import TOOLS, Tools, ToolSession
 
 if TYPE_CHECKING:
@@ -27,16 +28,16 @@ it.
 
 
 def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
-    """An MCP server with the tools of one session. The server also offers `observed_tools`, but only confirms their
-    calls.
+    """An MCP server with the tools of one session and with `observed_tools`.
 
-    Calls run one after the other, because a session is one conversation.
+    The server confirms a call of an observed tool, but does not run it. Other calls run one after the other, because a
+    session is one conversation.
     """
     try:
         import mcp_types as types  # noqa: PLC0415  # an extra
         from mcp.server import Server  # noqa: PLC0415  # an extra
     except ImportError:
-        raise ConfigError("mcp is not installed", hint="pip install 'foldline[mcp]'") from None
+        raise ConfigError("mcp is not installed", hint=extra_hint("mcp")) from None
     tools, lock = Tools(session), asyncio.Lock()
     offered = [types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in TOOLS]
     observed = [types.Tool.model_validate(dict(tool)) for tool in observed_tools]
@@ -49,11 +50,17 @@ def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = (
         if params.name in observed_names:
             return types.CallToolResult(content=[types.TextContent(type="text", text=NOTED)])
         async with lock:
-            answer = await asyncio.to_thread(tools.run, params.name, params.arguments or {})
+            answer = await asyncio.to_thread(tools.run, params.name, params.arguments or {}, list(observed_names))
         text = types.TextContent(type="text", text=answer.text)
         return types.CallToolResult(content=[text], is_error=answer.is_error)
 
-    return Server("foldline", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(
+        "foldline",
+        version=version("foldline"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
 
 
 def serve(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> None:

@@ -1,15 +1,14 @@
 """Ranks the messages that match a query. Only index entries are used, so the result is the same on every database.
 
 A message gets a score for each term that it shares with the query. Rare terms count more. A match in a prompt counts
-more, and a match in a long message less. The scores of close neighbours are added, so that a short remark in a relevant
-discussion is found. Terms that the best messages share are added to the query (pseudo-relevance feedback). All
+more, and a match in a long message counts less. The scores of close neighbours are added, so that a short remark in a
+relevant discussion is found. Terms that the best messages share are added to the query (pseudo-relevance feedback). All
 constants were fitted on one half of the questions of `bench recall`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import nlargest
 from itertools import pairwise
 from math import exp, log, sqrt
 from typing import NamedTuple
@@ -31,8 +30,8 @@ PROMPT_WEIGHT = 2.0
 RARITY_POWER = 1.5
 """Exponent of a term's rarity. With a value above 1, one rare term counts more than two terms that are half as rare."""
 NEAR_CHARS = 1000
-"""The farther away a neighbour is, the less its score counts. At this distance in characters, the square of the score
-is multiplied by 1/e.
+"""The farther away a neighbour is, the less its score counts. At this distance in characters, the weight of its squared
+score is 1/e.
 """
 FEEDBACK = 10
 """Number of best messages from which expansion terms are taken."""
@@ -54,9 +53,19 @@ they match well themselves.
 LONG_REPLIES = 2
 """Maximum number of long replies and tool results that are shown at length. Those with the highest scores are taken."""
 REPLY_FLOOR = 0.6
-"""Other long replies and tool results are shown only if they score at least this share of the best score."""
+"""Long replies and tool results that are not shown at length need at least this share of the best score to be shown."""
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
+
+
+_ABBREVIATIONS = (
+    "arg argument, auth authentication, config configuration, db database, dep dependency, dir directory, "
+    "doc documentation, env environment, err error, func function, impl implementation, info information, lib library, "
+    "mr merge request, msg message, param parameter, perf performance, pr pull request, prod production, "
+    "repo repository, spec specification, sync synchronization, temp temporary, ui user interface, var variable"
+)
+ABBREVIATIONS = {short: tuple(long) for short, *long in map(terms, _ABBREVIATIONS.split(", "))}
+"""Abbreviations that developers use, each with the terms of its long form. A query with either form finds both."""
 
 
 class Document(NamedTuple):
@@ -73,31 +82,41 @@ class Document(NamedTuple):
 def query_terms(query: str) -> dict[str, float]:
     """The terms of a query with their weights. Question words are left out unless there are no other terms.
 
-    >>> query_terms("Which port does the worker use?")
-    {'port': 1.0, 'worker': 1.0, 'us': 1.0}
+    >>> query_terms("Which port does the worker use?"), query_terms("the pull request")
+    ({'port': 1.0, 'worker': 1.0, 'us': 1.0}, {'pull': 1.0, 'request': 1.0, 'pr': 1.0})
     """
     found = terms(query)
     wanted = [term for term in found if term not in _QUESTION_WORDS] or found
-    return dict.fromkeys(wanted[:QUERY_TERMS], 1.0)
+    weights = dict.fromkeys(wanted[:QUERY_TERMS], 1.0)
+    for short, long in ABBREVIATIONS.items():
+        if short in found:
+            weights |= {term: 1 / len(long) for term in long if term not in weights}
+        elif all(term in found for term in long):
+            weights[short] = 1.0
+    return weights
 
 
 def rarity(frequency: int, total: int) -> float:
-    """The inverse document frequency of a term in `frequency` of `total` messages, to the power `RARITY_POWER`."""
+    """The inverse document frequency of a term, raised to the power `RARITY_POWER`.
+
+    The term is in `frequency` of `total` messages.
+    """
     return float(log(1 + (max(total, frequency) - frequency + 0.5) / (frequency + 0.5)) ** RARITY_POWER)
 
 
 def add_term_scores(
-    scores: dict[int, float], hits: Mapping[str, Sequence[int]], term_scores: Mapping[str, float]
+    scores: Mapping[int, float], hits: Mapping[str, Sequence[int]], term_scores: Mapping[str, float]
 ) -> dict[int, float]:
-    """Add the score of each term to the messages that contain it.
+    """The score of each message, plus the scores of the terms that the message contains.
 
-    `scores` maps message ids to scores; it is changed and returned.
+    `scores` maps message ids to scores.
     """
+    added = dict(scores)
     for term, ids in hits.items():
         score = term_scores[term]
         for id_ in ids:
-            scores[id_] = scores.get(id_, 0.0) + score
-    return scores
+            added[id_] = added.get(id_, 0.0) + score
+    return added
 
 
 def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
@@ -105,13 +124,13 @@ def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
 
     Among equal scores, the newest message comes first.
     """
-    least = nlargest(count, scores.values())[-1] if len(scores) > count else 0.0
-    chosen = sorted([(-value, -id_) for id_, value in scores.items() if value >= least])
-    return [-id_ for _, id_ in chosen[:count]]
+    least = sorted(scores.values())[-count] if len(scores) > count else 0.0
+    chosen = sorted([(value, id_) for id_, value in scores.items() if value >= least], reverse=True)
+    return [id_ for _, id_ in chosen[:count]]
 
 
 def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> list[float]:
-    """The score of each message, without those of its neighbours.
+    """The score of each message, without the scores of its neighbours.
 
     A match in a long message counts less, and a match in a prompt counts more.
     """
@@ -120,32 +139,53 @@ def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> l
 
 
 def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
-    """The scores plus those of neighbours, which are weighted by distance. `docs` are sorted by position and may have
-    gaps.
+    """The score of each message plus the scores of its neighbours, weighted by distance.
 
-    Squares are summed, so that many weak neighbours do not outweigh one strong match.
+    `docs` are sorted by position and may have gaps. The squares of the scores are summed, so that many weak
+    neighbours do not outweigh one strong match.
     """
-    squares = [score_ * score_ for score_ in scores]
-    out = list(squares)
-    for order in (range(len(docs)), range(len(docs) - 1, -1, -1)):
-        carried = 0.0
-        for before, at in pairwise(order):
-            if are_adjacent(docs[before], docs[at]):
-                apart = (docs[before].size + docs[at].size) / 2
-                carried = (carried + squares[before]) * exp(-apart / NEAR_CHARS)
-                out[at] += carried
-            else:
-                carried = 0.0
-    return [sqrt(square) for square in out]
+    before, after = _neighbour_squares(docs, scores)
+    return [sqrt(score * score + left + right) for score, left, right in zip(scores, before, after, strict=True)]
+
+
+def _neighbour_squares(
+    docs: Sequence[Document], scores: Sequence[float], *, across_turns: bool = True
+) -> tuple[list[float], list[float]]:
+    """For each message, the sum of the squared scores of the messages before it, and of those after it.
+
+    The sums are returned as two lists. The squared scores are weighted by distance (see `NEAR_CHARS`).
+
+    Without `across_turns`, only messages of the same turn count. A turn begins with a prompt that follows a reply.
+    """
+    decays = [
+        exp((one.size + other.size) / (-2 * NEAR_CHARS))
+        if are_adjacent(one, other) and (across_turns or one.is_prompt or not other.is_prompt)
+        else 0.0
+        for one, other in pairwise(docs)
+    ]
+    squares = [score * score for score in scores]
+    return _carried(squares, decays), _carried(squares[::-1], decays[::-1])[::-1]
+
+
+def _carried(squares: Sequence[float], decays: Sequence[float]) -> list[float]:
+    """For each message, the sum of the squared scores of the messages before it, weighted by distance.
+
+    `decays` has one factor for each step from a message to the next one. The weight is the product of these factors.
+    """
+    sums = [0.0] if squares else []
+    for square, decay in zip(squares, decays, strict=False):
+        sums.append((sums[-1] + square) * decay)
+    return sums
 
 
 def add_similarities(
     docs: Sequence[Document], scores: Sequence[float], similarities: Mapping[int, float]
 ) -> list[float]:
-    """The scores, combined with the similarity in meaning of each message to the query. Neighbours are not included.
+    """Each message's score, combined with the similarity in meaning between the message and the query.
 
-    `similarities` maps message ids to similarities. Both parts are scaled so that their highest values are `1 -
-    SIMILARITY_SHARE` and `SIMILARITY_SHARE`.
+    `scores` do not include the scores of neighbours. `similarities` maps message ids to similarities. Scores are scaled
+    so that the highest score is `1 - SIMILARITY_SHARE`. Similarities are scaled so that the highest similarity is
+    `SIMILARITY_SHARE`.
     """
     values = [
         similarities.get(doc.id, 0.0) ** 2 / (1 + SIMILARITY_LENGTH_WEIGHT * min(doc.size, LONG_CHARS) / LENGTH_CHARS)
@@ -169,8 +209,8 @@ def in_one_passage(one: Document, other: Document) -> bool:
 def expansion_terms(best: Sequence[tuple[float, str]], weights: Mapping[str, float]) -> dict[str, float]:
     """Terms that are not in the query but in at least two of the best messages, each with a value.
 
-    `best` holds the score and the text of each message. The value of a term is higher if it is in messages with high
-    scores.
+    `best` holds the score and the text of each message. The value of a term is higher if the term is in messages with
+    high scores.
     """
     total = sum(score for score, _ in best) or 1.0
     found: dict[str, list[float]] = {}
@@ -188,7 +228,7 @@ def expansion_weights(
 ) -> dict[str, float]:
     """The weight of each expansion term.
 
-    Rarer terms weigh more. The sum is `EXPANSION_SHARE` times the query's total weight.
+    Rarer terms weigh more. The sum of the weights is `EXPANSION_SHARE` times the query's total weight.
     """
     values = {term: share * rarities[term] for term, share in pool.items() if term in rarities}
     best = sorted(values.items(), key=lambda item: (-item[1], item[0]))[:EXPANSION_TERMS]
@@ -199,14 +239,18 @@ def expansion_weights(
 def worth_showing(
     docs: Sequence[Document], own: Sequence[float], scores: Sequence[float], long_chars: int
 ) -> tuple[list[int], list[int]]:
-    """The messages to show, best first, and the long replies among them that are shown at length, as indexes into
-    `docs`.
+    """The messages to show, best first, and the long replies among them that are shown at length.
 
-    `own` are the scores without neighbours. A long reply is not shown if only its neighbours match. A message without
-    text is never shown.
+    Messages are given as indexes into `docs`. `own` are the scores without neighbours. A message that does not contain
+    a match is shown only if it is short. It must also be between matches or beside a match of the same turn. A message
+    without text is never shown.
     """
     best = max(scores, default=0.0)
-    wanted = [at for at, score in enumerate(scores) if score > 0 and score >= FLOOR * best and docs[at].size]
+    between = map(min, *_neighbour_squares(docs, own))
+    in_turn = map(sum, zip(*_neighbour_squares(docs, own, across_turns=False), strict=True))
+    context = [sqrt(max(pair)) for pair in zip(between, in_turn, strict=True)]
+    shares = [score if mine else around for score, mine, around in zip(scores, own, context, strict=True)]
+    wanted = [at for at, share in enumerate(shares) if share > 0 and share >= FLOOR * best and docs[at].size]
     order = sorted(wanted, key=lambda at: (-scores[at], -docs[at].id))
     long_ones = [at for at in order if not docs[at].is_prompt and docs[at].size > long_chars]
     at_length = [at for at in long_ones if own[at] > 0][:LONG_REPLIES]
@@ -220,7 +264,8 @@ def choose(
     """The messages to show, best first, as indexes into `docs`.
 
     `order` has the messages that are worth showing, best first. Messages of one passage count as one result. When there
-    are `results` results, only messages that belong to one of them are added. The sum of the costs is at most `budget`.
+    are `results` results, only messages that belong to one of these results are added. The sum of the costs is at most
+    `budget`.
     """
     shown: set[int] = set()
     chosen: list[int] = []
@@ -239,8 +284,9 @@ def choose(
 
 
 def _nearest(docs: Sequence[Document], shown: set[int], at: int, step: int) -> int | None:
-    """The nearest chosen message before (`step` is -1) or after (`step` is 1) a message; None if it is in another
-    passage.
+    """The nearest chosen message before (`step` is -1) or after (`step` is 1) a message.
+
+    None if no chosen message on this side belongs to the same passage.
     """
     other = at + step
     while 0 <= other < len(docs) and in_one_passage(docs[at], docs[other]):

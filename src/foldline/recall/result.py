@@ -34,10 +34,19 @@ class RecalledMessage:
     text: str
     is_whole: bool
     """Whether `text` is the whole text of the message."""
+    is_match: bool = True
+    """Whether the message itself matches the query. Other messages are shown because they are close to a match."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The message as JSON values. `message` is its number, as in a handle."""
-        return {"message": self.position + 1, "role": self.role, "text": self.text, "whole": self.is_whole}
+        """The message as JSON values. `message` is the number of the message, counted as in a handle."""
+        number = self.position + 1
+        return {
+            "message": number,
+            "role": self.role,
+            "text": self.text,
+            "whole": self.is_whole,
+            "match": self.is_match,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +58,8 @@ class RecalledPassage:
     messages: tuple[RecalledMessage, ...]
     session: str = ""
     """Name of the session if all sessions were searched; else ""."""
+    owner: str = ""
+    """The owner of that session; "" for the default owner, or if only one session was searched."""
 
     def __str__(self) -> str:
         mark = self.handle.partition("#")[0]

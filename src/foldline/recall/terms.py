@@ -41,7 +41,7 @@ _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+|[^\WA-Za-z
 _GRAM = re.compile(rf"[{_GRAMS}]")
 _HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}")
 _MARKS = re.compile(r"[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""Accents and vowel points. Accents are removed, because people leave them out in queries."""
+"""Accents and vowel points. They are removed, because people leave them out in queries."""
 
 _STOP = (
     "a an the and or but if of to in on at by for with from as is am are was were be been being do does did have has "
@@ -65,28 +65,61 @@ def terms(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def occurrences(text: str, wanted: Mapping[str, float]) -> Iterator[tuple[int, int, str]]:
-    """For each word that contains wanted terms: its start, its end, and the wanted term with the highest weight.
+def piece_terms(text: str) -> list[str]:
+    """The terms of a text, without the terms for whole compounds.
 
-    >>> list(occurrences("see resolveTenantId there", {"tenant": 2.0, "id": 1.0}))
+    These terms also find longer compounds: `self.max_port` has the terms `max` and `port`, but no term for `max_port`.
+
+    >>> piece_terms("max_port"), terms("self.max_port")
+    (['max', 'port'], ['self.maxport', 'self', 'max', 'port'])
+    """
+    if not text.isascii():
+        text = _without_accents(text)
+    found: list[str] = []
+    for word in _WORDS.findall(text):
+        own = _word_terms(word)
+        is_compound = len(own) > 1 and not _GRAM.match(word) and own[0] not in _pieces(word)
+        found += own[1:] if is_compound else own
+    return list(dict.fromkeys(found))
+
+
+class TermFinder:
+    """Finds the wanted terms in texts. `wanted` maps terms to weights.
+
+    >>> list(TermFinder({"tenant": 2.0, "id": 1.0}).occurrences("see resolveTenantId there"))
     [(4, 19, 'tenant')]
     """
-    known: dict[str, str] = {}
-    for found in _WORDS.finditer(text):
-        word, start = found[0], found.start()
-        if _GRAM.match(word):
-            for at in range(len(word)):
-                for gram in (word[at : at + 2], word[at]):
-                    if gram in wanted:
-                        yield start + at, start + at + len(gram), gram
-                        break
-            continue
-        if word not in known:
-            plain = word.isascii() and len(word) <= CACHED_CHARS
-            own = [term for term in (_cached_terms(word) if plain else terms(word)) if term in wanted]
-            known[word] = max(own, key=lambda term: wanted[term], default="")
-        if known[word]:
-            yield start, found.end(), known[word]
+
+    def __init__(self, wanted: Mapping[str, float]) -> None:
+        self.wanted = wanted
+        self._known: dict[str, str] = {}
+        """For each word that was seen, the wanted term with the highest weight; "" if the word has none."""
+
+    def occurrences(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Start and end of each word that contains wanted terms, and the word's wanted term with the highest weight."""
+        known = self._known
+        for found in _WORDS.finditer(text):
+            word = found[0]
+            term = known.get(word)
+            if term is None:
+                if _GRAM.match(word):
+                    yield from self._grams(word, found.start())
+                    continue
+                term = known[word] = self._best_term(word)
+            if term:
+                yield found.start(), found.end(), term
+
+    def _grams(self, word: str, start: int) -> Iterator[tuple[int, int, str]]:
+        for at in range(len(word)):
+            for gram in (word[at : at + 2], word[at]):
+                if gram in self.wanted:
+                    yield start + at, start + at + len(gram), gram
+                    break
+
+    def _best_term(self, word: str) -> str:
+        plain = word.isascii() and len(word) <= CACHED_CHARS
+        own = [term for term in (_cached_terms(word) if plain else terms(word)) if term in self.wanted]
+        return max(own, key=lambda term: self.wanted[term], default="")
 
 
 def checksums(text: str) -> set[int]:
@@ -111,7 +144,8 @@ def _without_accents(text: str) -> str:
 def _word_terms(word: str) -> tuple[str, ...]:
     """The terms of one word.
 
-    For a plain word, its stem; for a compound such as `getUserId`, the whole word and its pieces.
+    The only term of a plain word is its stem. The terms of a compound such as `getUserId` are the whole word and its
+    pieces.
     """
     if _GRAM.match(word):
         return (*(gram for here, there in pairwise(word) for gram in (here, here + there)), word[-1])

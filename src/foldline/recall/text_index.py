@@ -1,21 +1,26 @@
 """The text index in the ledger's own database.
 
 A message is stored in a segment (a run of messages that branches share) and belongs to an owner. For each term, the
-index holds two numbers: the term's checksum combined with the segment, and combined with the owner. So a lookup finds
-only messages of the wanted segments or owner, and no word of a message or a query is part of an SQL statement.
+index holds two numbers. One number combines the term's checksum with the segment. The other number combines the
+checksum with the owner. So a lookup finds only messages of the wanted segments or owner, and no word of a message or a
+query is part of an SQL statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from foldline.errors import LedgerBusy, LedgerUnavailable
-from foldline.ledger.connections import Connection, Values
+from foldline.ledger import branches as branch_table
+from foldline.ledger.connections import Connection, ConnectionPool, Values
 from foldline.ledger.index_feed import IndexRow, has_unindexed, index_pending
 from foldline.ledger.log import Transactions
-from foldline.ledger.serialize import read_message, unpack
+from foldline.ledger.serialize import read_message, reading, unpack
 from foldline.ledger.store import Store
 from foldline.message import Message
 from foldline.recall.excerpt import indexed_text
@@ -26,13 +31,15 @@ BATCH = 400
 MAX_SEGMENTS = 64
 """If a branch has more segments, all messages of the owner are searched, and the results are filtered."""
 
+MAX_COMMON = 20_000
+"""Number of common terms that are remembered for each ledger."""
+
 _MASK = 0x7FFF_FFFF
-_SELECT = "SELECT d.message, d.position, d.size, d.prompt, d.segment FROM documents d "
 
 
 _SEGMENT = "strand"
-"""The name of the scope for segments. The numbers in the index depend on it, so it must stay the
-word of foldline 0.1.
+"""A part of the text from which the seed of a segment is computed. It is the word that foldline 0.1 used for a segment,
+and it must not change, because stored index numbers depend on it.
 """
 
 
@@ -45,6 +52,10 @@ def index_numbers(owner: int, segment: int, text: str) -> str:
     """All index numbers of a message, in a syntax that both databases accept."""
     found, seeds = checksums(text), (_scope_seed("owner", owner), _scope_seed(_SEGMENT, segment))
     return "{" + ",".join([str((sum_ ^ seed) & _MASK) for seed in seeds for sum_ in found]) + "}"
+
+
+_COMMON: WeakKeyDictionary[ConnectionPool, set[tuple[int, ...]]] = WeakKeyDictionary()
+"""For each open ledger, the known common terms (see `find_rare`): tuples of the limit and the term's index numbers."""
 
 
 class TextIndex:
@@ -66,16 +77,19 @@ class TextIndex:
     def drop(self, tx: Transactions, connection: Connection, ids: Sequence[int]) -> None:
         """Remove messages from the index.
 
-        Call this before they are deleted, because SQLite needs their index numbers.
+        Call this method before the messages are deleted, because SQLite needs their index numbers.
         """
         sql = (
             "SELECT m.id, m.segment, m.body, m.meta FROM documents d JOIN messages m ON m.id = d.message "
             "WHERE d.owner = ? AND d.message"
         )
-        gone = [
-            (id_, index_numbers(tx.owner.id, segment, indexed_text(read_message(unpack(body), meta))))
-            for id_, segment, body, meta in _among(connection, sql, (tx.owner.id,), ids)
-        ]
+        rows = list(_among(connection, sql, (tx.owner.id,), ids))
+        with reading("a message"):
+            gone = [
+                (id_, index_numbers(tx.owner.id, segment, indexed_text(read_message(unpack(body), meta))))
+                for id_, segment, body, meta in rows
+            ]
+        _COMMON.pop(tx.pool, None)
         connection.many(tx.pool.database.delete_words, gone)
         connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
 
@@ -83,8 +97,8 @@ class TextIndex:
 def catch_up(store: Store) -> int:
     """Index the messages that are not indexed yet, in batches, and return their number.
 
-    If the database is busy or read-only, they are not indexed. Messages that are not indexed are the newest ones, and
-    most of them are still in the view.
+    If the database is busy or read-only, indexing stops. Only the newest messages then stay unindexed, and most of them
+    are still in the view.
     """
     tx, index, done = store.tx, TextIndex(), 0
     with suppress(LedgerBusy, LedgerUnavailable):
@@ -94,65 +108,119 @@ def catch_up(store: Store) -> int:
 
 
 class IndexReader:
-    """Reads the index for one owner, on one connection."""
+    """Reads the index of one ledger, on one connection. Only messages of the stores' owners are read.
 
-    def __init__(self, store: Store, connection: Connection, segments: Sequence[int] | None) -> None:
-        self.connection, self.owner = connection, store.tx.owner.id
-        self._match_words = store.tx.pool.database.match_words
-        self._joined_ids = store.tx.pool.database.joined_ids
-        self._seeds = [_scope_seed("owner", self.owner)]
+    If `segments` are given, the reader reads one branch, which consists of these segments.
+    """
+
+    def __init__(self, stores: Sequence[Store], connection: Connection, segments: Sequence[int] | None) -> None:
+        pool = stores[0].tx.pool
+        self.connection, self._owners = connection, {store.tx.owner.id: store.tx.owner for store in stores}
+        self._owned = f"owner IN ({_marks(len(self._owners))})"
+        self._match_words, self._joined_ids = pool.database.match_words, pool.database.joined_ids
+        self._common = _COMMON.setdefault(pool, set())
+        self._documents: dict[int, Document] = {}
+        self._messages: dict[int, Message] = {}
+        self._segment_column = "d.segment" if segments is None else "0"
+        self._seeds = [_scope_seed("owner", owner) for owner in self._owners]
         if segments and len(segments) <= MAX_SEGMENTS:
             self._seeds = [_scope_seed(_SEGMENT, segment) for segment in segments]
 
     def find(self, wanted: Sequence[Sequence[str]], limit: int) -> list[list[int]]:
-        """For each group of terms, the ids of the messages that contain all terms of the group: the newest `limit`,
-        newest first.
+        """For each group of terms, the ids of the newest messages that contain all terms of the group.
+
+        At most `limit` ids are returned per group, newest first.
         """
         if not wanted:
             return []
         queries: list[str] = []
         values: list[Any] = []
         for at, group in enumerate(wanted):
-            numbers = [[(checksum(term) ^ seed) & _MASK for seed in self._seeds] for term in group]
-            matching, terms = self._match_words(numbers)
+            matching, terms = self._match_words([self._numbers(term) for term in group])
             # The database's own SQL, without values of the caller
             newest = f"({matching} ORDER BY rowid DESC LIMIT ?) AS newest"
             queries.append(f"SELECT {at}, {self._joined_ids} FROM {newest}")  # noqa: S608
             values += [*terms, limit]
         found: list[list[int]] = [[] for _ in wanted]
         for at, ids in self.connection.run(" UNION ALL ".join(queries), tuple(values)):
-            found[at] = sorted(map(int, ids.split(",")), reverse=True) if ids else []
+            found[at] = sorted(json.loads(f"[{ids}]"), reverse=True) if ids else []  # faster than int() for each
         return found
+
+    def find_rare(self, terms: Iterable[str], limit: int) -> dict[str, list[int]]:
+        """A dict of the terms that fewer than `limit` messages contain, with the ids of these messages, newest first.
+
+        Terms that `limit` or more messages contain are remembered, and not looked up again. The index only grows, so
+        these terms stay common.
+        """
+        numbers = {term: (limit, *self._numbers(term)) for term in terms}
+        wanted = [term for term in numbers if numbers[term] not in self._common]
+        found = dict(zip(wanted, self.find([[term] for term in wanted], limit), strict=True))
+        if len(self._common) > MAX_COMMON:
+            self._common.clear()
+        self._common.update(numbers[term] for term, ids in found.items() if len(ids) >= limit)
+        return {term: ids for term, ids in found.items() if len(ids) < limit}
+
+    def _numbers(self, term: str) -> list[int]:
+        sum_ = checksum(term)
+        return [(sum_ ^ seed) & _MASK for seed in self._seeds]
 
     def messages(self, ids: Sequence[int]) -> dict[int, Message]:
         """Messages by id."""
         # The sign keeps the database from using the index on `owner`, which would scan all of its messages
-        sql = "SELECT id, body, meta FROM messages WHERE +owner = ? AND id"
-        found = _among(self.connection, sql, (self.owner,), ids)
-        return {id_: read_message(unpack(body), meta) for id_, body, meta in found}
+        sql = f"SELECT id, body, meta FROM messages WHERE +{self._owned} AND id"  # noqa: S608  # placeholders only
+        new = [id_ for id_ in ids if id_ not in self._messages]
+        for id_, body, meta in _among(self.connection, sql, (*self._owners,), new):
+            with reading("a message"):
+                self._messages[id_] = read_message(unpack(body), meta)
+        return {id_: self._messages[id_] for id_ in ids if id_ in self._messages}
 
     def by_id(self, ids: Sequence[int]) -> list[Document]:
         """The index entries of these messages. Messages of other owners are left out."""
-        sql = _SELECT + "WHERE d.owner = ? AND d.message"
-        return [_document(row) for row in _among(self.connection, sql, (self.owner,), ids)]
+        sql = f"SELECT message, position, size, prompt, segment FROM documents WHERE {self._owned} AND message"  # noqa: S608  # placeholders only
+        new = [id_ for id_ in ids if id_ not in self._documents]
+        self._documents |= {row[0]: Document._make(row) for row in _among(self.connection, sql, (*self._owners,), new)}
+        return [self._documents[id_] for id_ in ids if id_ in self._documents]
 
-    def by_position(self, segment: int, positions: Sequence[int]) -> list[Document]:
-        """The index entries of the messages at these positions of a segment."""
-        sql = _SELECT + "JOIN messages m ON m.id = d.message WHERE m.owner = ? AND m.segment = ? AND m.position"
-        return [_document(row) for row in _among(self.connection, sql, (self.owner, segment), positions)]
+    def read(self, segment: int, ranges: Sequence[tuple[int, int]]) -> list[Document]:
+        """The index entries of a segment's messages in these ranges of positions, in any order.
+
+        A range is given by its first and its last position. Ranges do not overlap. If the reader reads one branch, the
+        segment of each entry is 0, because a position is enough to identify a message of the branch.
+        """
+        if not ranges:
+            return []
+        # CROSS JOIN makes SQLite start with the ranges
+        sql = (
+            f"WITH ranges (low, high) AS (VALUES {', '.join(['(?, ?)'] * len(ranges))}) "  # noqa: S608  # placeholders only
+            f"SELECT d.message, d.position, d.size, d.prompt, {self._segment_column} "
+            "FROM ranges CROSS JOIN messages m CROSS JOIN documents d "
+            f"WHERE m.{self._owned} AND m.segment = ? AND m.position BETWEEN low AND high AND d.message = m.id"
+        )
+        values = (*chain.from_iterable(ranges), *self._owners, segment)
+        return [*map(Document._make, self.connection.run(sql, values))]
 
     def count_messages(self, most: int) -> int:
-        """The number of the owner's messages; `most` if there are more."""
-        sql = "SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE owner = ? LIMIT ?) AS counted"
-        return int(self.connection.run(sql, (self.owner, most))[0][0])
+        """The number of messages of the owners, but at most `most`."""
+        sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM messages WHERE {self._owned} LIMIT ?) AS counted"  # noqa: S608  # placeholders only
+        return int(self.connection.run(sql, (*self._owners, most))[0][0])
+
+    def session_of(self, segment: int) -> tuple[str, str]:
+        """The name of the owner and the name of the session to which a segment belongs."""
+        sql = f"SELECT owner FROM segments WHERE {self._owned} AND id = ?"  # noqa: S608  # placeholders only
+        owner = self._owners[self.connection.run(sql, (*self._owners, segment))[0][0]]
+        return owner.name, branch_table.branch_of_segment(self.connection, owner, segment).session
 
 
-def _document(row: Values) -> Document:
-    return Document(row[0], row[1], row[2], row[3] != 0, row[4])
+def _marks(count: int) -> str:
+    """`count` placeholders for the values of an SQL statement."""
+    return ", ".join("?" * count)
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows that `sql` selects. Its last column must have one of the values `wanted`. The query runs in batches."""
+    """The rows of a query that ends with the name of a column and is completed by `IN (…)` with the values in `wanted`.
+
+    The values are passed in batches.
+    """
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]
-        yield from connection.run(f"{sql} IN ({', '.join('?' * len(batch))})", (*values, *batch))
+        yield from connection.run(f"{sql} IN ({_marks(len(batch))})", (*values, *batch))

@@ -4,15 +4,16 @@
     client.chat.completions.create(tools=tools.definitions("openai"), ...)
     session.add(tools.answer(call))         # a tool call as the SDK gives it, or as a dict
 
-An invalid call is answered with the reason and what to do instead.
+The answer to an invalid call gives the reason, and says what to do instead.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any, Protocol
 
 from foldline.errors import FoldlineError, InputError
@@ -31,10 +32,10 @@ class ToolSession(Protocol):
     """The methods of a session that the tools call. The results of these methods are converted with `str()`."""
 
     def recall(self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False) -> Any:
-        """The messages that match a query, or those that a handle names."""
+        """The messages that match a query, or the messages that a handle names."""
 
-    def pin(self, text: str = "", *, handle: str = "") -> Any:
-        """Pin a text, or the messages that a handle names."""
+    def pin(self, text: str = "", *, handle: str = "") -> Sequence[str]:
+        """Pin a text, or the messages that a handle names. Returns the names of the pins."""
 
     def fold(self) -> Any:
         """Fold now."""
@@ -53,7 +54,7 @@ class ContextTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of the tool's arguments."""
         properties = {name: dict(value) for name, value in self.properties.items()}
         return {"type": "object", "properties": properties, "additionalProperties": False}
 
@@ -118,6 +119,11 @@ class Tools:
     """The tools of one session. Returns their definitions, and runs their calls."""
 
     def __init__(self, session: ToolSession) -> None:
+        if not callable(getattr(session, "recall", None)):
+            raise InputError(f"Tools takes a Session, not {type(session).__name__}", hint="Tools(session)")
+        if iscoroutinefunction(session.recall):
+            kind = type(session).__name__
+            raise InputError(f"session must be Session, not {kind}", hint="Tools(Session(…)), or AsyncTools(session)")
         self.session = session
         self._runners: dict[str, Callable[[dict[str, Any]], str]] = {
             RECALL.name: self._recall,
@@ -141,12 +147,17 @@ class Tools:
         except FoldlineError as error:
             return ToolAnswer(text=f"error: {error}", is_error=True)
 
-    def run(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Run the tool with this name; the arguments are already parsed."""
+    def run(self, name: str, arguments: Mapping[str, Any], others: Sequence[str] = ()) -> ToolAnswer:
+        """Run the tool with this name; the arguments are already parsed.
+
+        `others` are names of other tools that the caller offers; the error for an unknown name lists them, too.
+        """
         try:
             chosen = next((tool_ for tool_ in TOOLS if tool_.name == name), None)
             if chosen is None:
-                raise InputError(f"unknown tool {name!r:.60}", hint=f"use one of {', '.join(self._runners)}")
+                raise InputError(
+                    f"unknown tool {name!r:.60}", hint=f"use one of {', '.join([*self._runners, *others])}"
+                )
             return ToolAnswer(text=self._runners[name](_check_arguments(chosen, arguments)))
         except FoldlineError as error:
             return ToolAnswer(text=f"error: {error}", is_error=True)
@@ -167,7 +178,8 @@ class Tools:
         text, handle = _exactly_one(arguments, "text", "handle")
         if len(text) > PINNED_CHARS:
             raise InputError(f"{len(text):,} characters are too many to pin", hint=f"pin at most {PINNED_CHARS:,}")
-        return str(self.session.pin(text, handle=handle))
+        names = self.session.pin(text, handle=handle)
+        return f"Pinned {', '.join(map(str, names))}: it stays in sight whatever is folded."
 
 
 def describe_load(load: Load) -> str:
@@ -198,7 +210,7 @@ def parse_call(thing: Any) -> ToolCall:
 
 
 def _parse_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call; empty if the text is blank."""
+    """The arguments of a call; an empty dict if the text is blank."""
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
