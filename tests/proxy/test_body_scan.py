@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from foldline.proxy.body_scan import NotScannable, scan_body
 
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != "messages"), JSON, max_size=4)
+FIELDS = st.dictionaries(_TEXTS.filter(lambda key: key != "messages"), JSON, max_size=4)
 
 
 @given(
@@ -27,6 +28,7 @@ FIELDS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != "messages
     new=st.lists(JSON, max_size=5),
     same=st.booleans(),
     spaces=st.sampled_from([None, 2]),
+    escapes=st.booleans(),
 )
 def test_what_is_new_is_found_whatever_stays(
     before: dict[str, Any],
@@ -36,11 +38,12 @@ def test_what_is_new_is_found_whatever_stays(
     new: list[Any],
     same: bool,
     spaces: int | None,
+    escapes: bool,
 ) -> None:
-    first = json.dumps({**before, "messages": old, **after}, indent=spaces)
+    first = json.dumps({**before, "messages": old, **after}, indent=spaces, ensure_ascii=escapes).encode()
     changed = after if same else {**after, "extra": 1}
     body = {**before, "messages": old[:keep] + new, **changed}
-    second = json.dumps(body, indent=spaces)
+    second = json.dumps(body, indent=spaces, ensure_ascii=escapes).encode()
     previous, alone = scan_body(first, "messages"), scan_body(second, "messages")
     found = scan_body(second, "messages", previous)
     assert (found.starts, found.ends, found.list_start, found.list_end) == (
@@ -76,4 +79,4 @@ def test_what_is_new_is_found_whatever_stays(
 )
 def test_other_bodies_are_not_scannable(text: str) -> None:
     with pytest.raises(NotScannable):
-        scan_body(text, "messages")
+        scan_body(text.encode(), "messages")

@@ -51,6 +51,7 @@ def test_claude_code_s_compaction_is_answered_and_the_session_goes_on(tmp_path: 
             assert text.endswith("\n</summary>")
             assert "Please look at part" in text
             assert "CRITICAL" not in text
+            assert "being continued" not in text  # an earlier answer is not quoted: its messages are in the ledger
             told = "This session is being continued from a previous conversation that ran out of context.\n" + text
             agent.messages = [{"role": "user", "content": [REMINDER, {"type": "text", "text": told}]}]
         assert agent.send()[0] == 200

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from foldline.testing.provider import ScriptedReply
 from support.proxy_agents import BOUND, MODELS, POLICY, WINDOW, Agent, elements, folding, sessions, sizes
 
 pytest.importorskip("aiohttp")
@@ -169,3 +172,40 @@ def test_a_model_that_is_switched_keeps_the_session(tmp_path: Path) -> None:
         assert provider.refused == []
     ((_, messages, folds),) = sessions(tmp_path)
     assert (messages, folds > 1) == (1 + len(agent.messages), True)
+
+
+@pytest.mark.parametrize("client_marks", [1, 3])
+def test_a_request_after_a_fold_reads_the_first_prompt_from_the_cache(tmp_path: Path, client_marks: int) -> None:
+    mark = {"type": "ephemeral"}
+    system = [{"type": "text", "text": f"You are careful ({n}).", "cache_control": mark} for n in range(client_marks)]
+    seconds = itertools.count(1_800_000_000.0, 3.0)
+    with folding(tmp_path, clock=lambda: next(seconds)) as (provider, running):
+        headers = {"x-foldline-session": "work"}
+        agent = Agent(running.url, headers=headers, streams=False, extra={"cache_control": mark, "system": system})
+        provider.script(ScriptedReply(text="I will."))
+        agent.say("Mend the parser. " + "Take care of the details. " * 250)
+        agent.work(provider, 60, words=200)
+        assert provider.refused == []
+        folds = [int(headers.get("x-foldline-folds", 0)) for _, headers, _ in agent.answers]
+        assert folds[-1] >= 3
+        read = [json.loads(data)["usage"]["cache_read_input_tokens"] for _, _, data in agent.answers]
+        after = [read[at] for at in range(1, len(folds)) if folds[at] > folds[at - 1] >= 1]
+        assert all(tokens > 1_000 for tokens in after) is (client_marks == 1)  # at most four marks are allowed
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_prompt_that_takes_half_of_the_window_does_not_prevent_folds(tmp_path: Path, is_alone: bool) -> None:
+    with folding(tmp_path, policy=POLICY.but(digest_tokens=2_000)) as (provider, running):
+        agent = Agent(running.url, headers={"x-foldline-session": "work"})
+        call: Any = (("bash", {"command": "make"}),)
+        provider.script(ScriptedReply(text="I will.", calls=call if is_alone else ()))
+        prompt = "Mend the parser. " + "Take care of the details. " * (1_200 if is_alone else 900)
+        agent.say(prompt)
+        for number in range(24 if is_alone else 0):
+            provider.script(ScriptedReply(text=f"Step {number}.", calls=call))
+            agent.answer_calls(f"result {number}: " + f"word{number} " * 200)
+        agent.work(provider, 0 if is_alone else 40, words=200)
+        assert provider.refused == []
+        assert not any("x-foldline-fault" in headers for _, headers, _ in agent.answers)
+        assert int(agent.answers[-1][1]["x-foldline-folds"]) >= 2
+        assert (prompt in json.dumps(provider.requests[-1].body)) is is_alone

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from foldline import ledger
 from foldline.events import Event
-from foldline.proxy.overflow_signals import stream_overflow
 from foldline.testing.provider import SimulatedModel, SimulatedProvider
+from foldline.wire.overflow_signals import stream_overflow
 from support.proxies import chunked, proxy, raw_upstream, whole
 from support.proxy_agents import MODELS, POLICY, Agent, folding
 

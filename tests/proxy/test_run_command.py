@@ -93,3 +93,11 @@ def test_an_unknown_client_is_told_what_to_write(tmp_path: Path) -> None:
     ledger = str(tmp_path / "ledger.db")
     assert "--env OPENAI_BASE_URL={url}/v1" in one_sentence(foldline("run", "--ledger", ledger, sys.executable))
     assert "was not found" in one_sentence(foldline("run", "--ledger", ledger, "no-such-command-anywhere"))
+
+
+def test_the_default_ledger_is_made_in_an_empty_home(tmp_path: Path) -> None:
+    with SimulatedProvider() as provider:
+        run = ("run", "-u", provider.url, "--env", "BASE={url}", sys.executable, "-c", CLIENT, "1")
+        done = spawned(*run, HOME=str(tmp_path), XDG_DATA_HOME="")
+    assert done.stdout == "You said: question 0\n"
+    assert (tmp_path / ".local" / "share" / "foldline" / "ledger.db").exists()

@@ -56,7 +56,9 @@ def test_an_impossible_configuration_is_one_sentence(tmp_path: Path, arguments: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_serve_starts_answers_and_stops_gracefully() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_serve_starts_answers_and_ends_with_code_0_at_a_signal(number: int, workers: str) -> None:
     with raw_upstream(whole(b'{"hello": 1}')) as upstream:
         command = [
             sys.executable,
@@ -68,6 +70,8 @@ def test_serve_starts_answers_and_stops_gracefully() -> None:
             "0",
             "--mode",
             "off",
+            "--workers",
+            workers,
             "-u",
             upstream.url,
         ]
@@ -78,7 +82,7 @@ def test_serve_starts_answers_and_stops_gracefully() -> None:
             address = json.loads(running.stdout.readline())["address"]
             with urllib.request.urlopen(f"{address}/v1/models", timeout=10) as answer:
                 assert json.load(answer) == {"hello": 1}
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(20) in (0, -signal.SIGTERM)
+            running.send_signal(number)
+            assert running.wait(20) == 0
             assert running.stderr is not None
             assert "Traceback" not in running.stderr.read()

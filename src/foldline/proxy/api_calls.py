@@ -1,4 +1,4 @@
-"""Finds out from the path of a request which provider's API it calls."""
+"""Finds out from the path of a request which provider's API the request calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ApiCall(NamedTuple):
 
 
 def api_call(path: str) -> ApiCall | None:
-    """The API that a path belongs to; None for other paths, whose requests are only passed on.
+    """The API that a path belongs to; None for an unknown path, whose requests are passed on without being read.
 
     >>> api_call("/v1/messages"), api_call("/v1beta/models/gemini-3-pro:streamGenerateContent").model
     (ApiCall(format='anthropic', kind='create', model=''), 'gemini-3-pro')

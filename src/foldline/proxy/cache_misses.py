@@ -1,4 +1,4 @@
-"""Finds the cause of a prompt cache miss, and computes what a request costs more after the cache has expired."""
+"""Finds the cause of a prompt cache miss, and computes the extra cost of a request after the cache has expired."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIN_MISS = 256
 """If fewer tokens are missed, the miss is not reported, because providers round the length of a cached prefix down."""
 HOUR = 3_600.0
 FOLD = "fold"
-"""The name of the fold's hash among the hashes of a request's fields."""
+"""The name under which `NewRequest.hashes` and `Receipt.field_hashes` contain the hash of the fold."""
 _CHANGES: tuple[MissCause, ...] = ("tools", "system", "settings", "fold")
 """The parts of a request that can change, in the order in which a prompt cache compares them."""
 
@@ -36,8 +36,8 @@ class AnsweredRequest:
     """The last request of a conversation, with its receipt."""
 
     receipt: Receipt
-    text: str = ""
-    """The body that was sent; "" if another process sent it."""
+    body: bytes = b""
+    """The body that was sent; empty if another process sent it."""
     cold: ColdPrice | None = None
     """How much more the next request costs if the cache of this one has expired; None if nothing was cached."""
 
@@ -46,7 +46,7 @@ class AnsweredRequest:
 class NewRequest:
     """A request that was answered and has no receipt yet."""
 
-    text: str
+    body: bytes
     format: str
     model: str
     usage: Usage
@@ -56,9 +56,9 @@ class NewRequest:
     """Whether the client changed messages that it had sent before."""
 
 
-def answered_request(receipt: Receipt, text: str = "") -> AnsweredRequest:
+def answered_request(receipt: Receipt, body: bytes = b"") -> AnsweredRequest:
     """An answered request. `cold` is computed from the receipt."""
-    return AnsweredRequest(receipt=receipt, text=text, cold=cold_price(receipt))
+    return AnsweredRequest(receipt=receipt, body=body, cold=cold_price(receipt))
 
 
 def cached_tokens(usage: Usage, model: Model, format: str) -> int:
@@ -75,7 +75,7 @@ def ttl_seconds(usage: Usage, model: Model) -> float:
 
 
 def cold_price(receipt: Receipt) -> ColdPrice | None:
-    """How much more the next request costs if the cache of this one has expired; None if nothing was cached."""
+    """How much more the next request costs if the cache of this request has expired; None if nothing was cached."""
     model = model_of(receipt.model)
     tokens = cached_tokens(receipt.usage, model, receipt.format)
     if not tokens:
@@ -97,7 +97,7 @@ def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
 def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | None:
     """The number of tokens that a request should have read from the cache but did not, and the cause.
 
-    None if too few tokens were missed.
+    Returns None if too few tokens were missed.
     """
     before = previous.receipt
     model = model_of(before.model)
@@ -118,7 +118,10 @@ def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | Non
 
 
 def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> tuple[MissCause, str, int]:
-    """The cause of a miss, and the path and byte offset at which the requests differ; "" and -1 if they do not."""
+    """The cause of a miss, and the path and byte offset at which the request differs from the previous one.
+
+    Path and offset are "" and -1 if the requests do not differ.
+    """
     before = previous.receipt
     if before.model != request.model:
         return "model", "model", -1
@@ -126,8 +129,8 @@ def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> 
         return "expired", "", -1
     changed = [name for name in _CHANGES if before.field_hashes.get(name) != request.hashes.get(name)]
     found = None
-    if previous.text and before.format == request.format:
-        found = first_difference(previous.text, request.text, request_format(request.format))
+    if previous.body and before.format == request.format:
+        found = first_difference(previous.body, request.body, request_format(request.format))
     path, offset = (found.path, found.offset) if found is not None else ("", -1)
     if changed:
         return changed[0], path, offset
@@ -139,8 +142,11 @@ def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> 
 
 
 def _is_far(previous: AnsweredRequest, request: NewRequest) -> bool:
-    """Whether the request added more blocks than the cache looks back from a breakpoint."""
+    """Whether the request added so many blocks that the cache did not find the previous prefix.
+
+    The cache searches only a limited number of blocks before a breakpoint.
+    """
     limit = model_of(request.model).cache.lookback_blocks
-    if not limit or not previous.text:
+    if not limit or not previous.body:
         return False
-    return added_blocks(previous.text, request.text, request_format(request.format)) >= limit
+    return added_blocks(previous.body, request.body, request_format(request.format)) >= limit

@@ -40,7 +40,7 @@ async def read_body(receive: Receive, *, limit: int) -> bytes:
 
 
 async def body_pieces(receive: Receive, *, limit: int) -> AsyncIterator[bytes]:
-    """The body piece by piece, as it arrives. Raises `BodyTooLarge` after `limit` bytes."""
+    """Yields the pieces of the body as they arrive. Raises `BodyTooLarge` after `limit` bytes."""
     size = 0
     while True:
         message = await receive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -18,18 +19,21 @@ class KnownClient(NamedTuple):
     `{url}` stands for the address.
     """
 
-    vendor: str
-    upstream: str
-    """The provider's address, if the environment does not set another one."""
+    upstreams: Mapping[str, str]
+    """The default addresses of the providers, by vendor. The environment may replace them."""
     variables: Mapping[str, str]
     arguments: tuple[str, ...] = ()
 
 
+_ALL = {"anthropic": ANTHROPIC, "openai": OPENAI, "gemini": GEMINI}
+_OPENCODE = {
+    name: {"options": {"baseURL": f"{{url}}/{version}"}}
+    for name, version in (("anthropic", "v1"), ("openai", "v1"), ("google", "v1beta"))
+}
 CLIENTS = {
-    "claude": KnownClient("anthropic", ANTHROPIC, {"ANTHROPIC_BASE_URL": "{url}"}),
+    "claude": KnownClient({"anthropic": ANTHROPIC}, {"ANTHROPIC_BASE_URL": "{url}"}),
     "codex": KnownClient(
-        "openai",
-        OPENAI,
+        {"openai": OPENAI},
         {},
         (
             *("-c", "model_provider=foldline"),
@@ -37,30 +41,44 @@ CLIENTS = {
             'model_providers.foldline={{name="foldline",base_url="{url}/v1",env_key="OPENAI_API_KEY",wire_api="responses"}}',
         ),
     ),
-    "gemini": KnownClient("gemini", GEMINI, {"GOOGLE_GEMINI_BASE_URL": "{url}"}),
+    "opencode": KnownClient(_ALL, {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": _OPENCODE})}),
+    "gemini": KnownClient({"gemini": GEMINI}, {"GOOGLE_GEMINI_BASE_URL": "{url}"}),
     "aider": KnownClient(
-        "openai", OPENAI, {"OPENAI_API_BASE": "{url}/v1", "OPENAI_BASE_URL": "{url}/v1", "ANTHROPIC_BASE_URL": "{url}"}
+        {"openai": OPENAI, "anthropic": ANTHROPIC},
+        {"OPENAI_API_BASE": "{url}/v1", "OPENAI_BASE_URL": "{url}/v1", "ANTHROPIC_BASE_URL": "{url}"},
     ),
+    "llm": KnownClient({"openai": OPENAI}, {"OPENAI_BASE_URL": "{url}/v1"}),
 }
 """The clients that are known by name and need no `--env`."""
-_BASES = {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE", "GOOGLE_GEMINI_BASE_URL"}
+_BASES = {
+    "ANTHROPIC_BASE_URL": "anthropic",
+    "OPENAI_BASE_URL": "openai",
+    "OPENAI_API_BASE": "openai",
+    "GOOGLE_GEMINI_BASE_URL": "gemini",
+}
+"""The environment variables that name the address of a provider, each with the provider's vendor."""
 
 
 def client_environment(
     client: KnownClient | None, given: Mapping[str, str], url: str, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment for a client. Its own variables and those of `--env` are set to the address of the proxy."""
+    """The environment for a client, with the client's own variables and the variables in `given` (from `--env`).
+
+    `{url}` in the values of these variables is replaced by the proxy's address.
+    """
     variables = {**(client.variables if client else {}), **given}
     return {**environment, **{name: value.replace("{url}", url) for name, value in variables.items()}}
 
 
-def configured_upstream(client: KnownClient | None, environment: Mapping[str, str]) -> str:
-    """The provider's address: the one that the user's environment sets for a client, or else the client's default; ""
-    if unknown.
+def configured_upstreams(client: KnownClient | None, environment: Mapping[str, str]) -> list[str]:
+    """The addresses of a client's providers, each as `VENDOR=URL`.
+
+    An address that the user's environment sets replaces the client's default address.
     """
     if client is None:
-        return ""
-    for name in client.variables:
-        if name in _BASES and environment.get(name):
-            return environment[name]
-    return client.upstream
+        return []
+    found = dict(client.upstreams)
+    for name, vendor in _BASES.items():
+        if vendor in found and environment.get(name):
+            found[vendor] = environment[name]
+    return [f"{vendor}={url}" for vendor, url in found.items()]

@@ -1,9 +1,9 @@
-"""Answers a client's request to compact its history from the ledger, in the form that the client expects.
+"""Answers compaction requests of clients from the ledger, in the form that each client expects.
 
-Claude Code and Codex ask the model for a summary in a last message. Codex may also end its input with a
-`compaction_trigger`, or call /responses/compact. It then expects a `compaction` item, whose content it does not read.
-foldline puts the digest and a signature into that item. When the client sends the item back, foldline replaces it by a
-readable message, because no provider can read the item. The provider gets no request for a compaction.
+Claude Code and Codex ask for a summary in the last message of a request. Codex may also end its input with a
+`compaction_trigger`, or call /responses/compact. In both cases Codex expects a `compaction` item, whose content it does
+not read. foldline puts the digest and a signature into that item. When the client sends the item back, foldline
+replaces it by a readable message, because no provider can read the item. The provider gets no request for a compaction.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ import hmac
 import json
 import time
 import zlib
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foldline.digest.digest_request import FoldRefused
 from foldline.digest.markup import body_of
-from foldline.json_text import dumps
+from foldline.json_text import decode, dumps, encode, loads
 from foldline.proxy.body_scan import BodyScan
 from foldline.proxy.conversation import ClientConversation, ClientHistory
 from foldline.proxy.interception import OwnAnswer
 from foldline.proxy.own_replies import item_reply, openai_usage, text_reply
 from foldline.session.digest_writer import WriteOptions
 from foldline.session.session import Session
-from foldline.wire.formats import Format
 
-SEALED = "foldline1."
+SEALED = b"foldline1."
 """The beginning of the content of a compaction item that foldline wrote."""
 RESUMED = "Another language model started to solve this problem and produced a summary of its work so far:\n\n"
-"""The beginning of the message that replaces such an item. `is_client_summary` recognises it."""
+"""The beginning of the message that replaces a compaction item. `is_client_summary` recognises the message by it."""
 _CLAUDE_CODE = ("Your task is to create a detailed summary of", "<summary>")
 _CODEX = ("You are performing a CONTEXT CHECKPOINT COMPACTION",)
 _OWN_WISHES = ("Additional Instructions:",)
@@ -54,7 +54,10 @@ class CompactionRequest:
 
 
 def compaction_request(history: ClientHistory, kind: str) -> CompactionRequest | None:
-    """The compaction that a request asks for; None if it asks for none. `kind` is the kind of the API call."""
+    """The compaction request in a client's request; None if the client does not ask for a compaction.
+
+    `kind` is the kind of the API call.
+    """
     if kind == "compact":
         return CompactionRequest(kind="endpoint", asked=0)
     if not len(history):
@@ -108,7 +111,7 @@ def compaction_answer(
     item = {"type": "compaction", "id": f"cmp_{_mark(text, key)[:24]}", "encrypted_content": seal(text, key)}
     if asked.kind == "trigger":
         return item_reply(model, [item], streams=streams)
-    kept = [one for one in map(_value, _elements(history)) if _field(one, "role") == "user"]
+    kept = [one for one in _elements(history) if _field(one, "role") == "user"]
     body = {
         "id": f"resp_{item['id'][4:]}",
         "object": "response.compaction",
@@ -125,14 +128,14 @@ def compaction_answer(
 def seal(text: str, key: bytes) -> str:
     """A digest as the content of a compaction item."""
     packed = base64.urlsafe_b64encode(zlib.compress(text.encode("utf-8", "replace"))).decode()
-    return f"{SEALED}{packed}.{_mark(text, key)}"
+    return f"{SEALED.decode()}{packed}.{_mark(text, key)}"
 
 
 def unseal(content: Any, key: bytes) -> str | None:
     """The digest in a compaction item that this proxy wrote; None for any other content."""
-    if not isinstance(content, str) or not content.startswith(SEALED):
+    if not isinstance(content, str) or not content.startswith(SEALED.decode()):
         return None
-    packed, _, mark = content.removeprefix(SEALED).partition(".")
+    packed, _, mark = content.removeprefix(SEALED.decode()).partition(".")
     try:
         text = zlib.decompressobj().decompress(base64.urlsafe_b64decode(packed), MAX_TEXT).decode()
     except (ValueError, zlib.error):
@@ -140,32 +143,29 @@ def unseal(content: Any, key: bytes) -> str | None:
     return text if hmac.compare_digest(mark, _mark(text, key)) else None
 
 
-def with_readable_items(text: str, scan: BodyScan, format: Format, key: bytes) -> str:
+def with_readable_items(scan: BodyScan, key: bytes) -> bytes:
     """A request body in which each compaction item that this proxy wrote is replaced by a readable message."""
-    if format.name != "openai-responses":
-        return text
-    pieces, at = [], 0
-    for start, end in zip(scan.starts, scan.ends, strict=True):
-        if SEALED in text[start:end]:
-            value = json.loads(text[start:end])
-            found = unseal(_field(value, "encrypted_content"), key) if _field(value, "type") == "compaction" else None
-            if found is not None:
-                content = [{"type": "input_text", "text": RESUMED + found}]
-                pieces += [text[at:start], dumps({"type": "message", "role": "user", "content": content})]
-                at = end
-    return "".join([*pieces, text[at:]]) if pieces else text
+    data, pieces, at = scan.data, list[bytes](), 0
+    seen = data.find(SEALED, scan.list_start, scan.list_end)
+    while seen >= 0:
+        index = max(0, bisect_right(scan.starts, seen) - 1)
+        start, end = scan.starts[index], scan.ends[index]
+        value = loads(decode(data[start:end]))
+        found = unseal(_field(value, "encrypted_content"), key) if _field(value, "type") == "compaction" else None
+        if found is not None:
+            content = [{"type": "input_text", "text": RESUMED + found}]
+            pieces += [data[at:start], encode(dumps({"type": "message", "role": "user", "content": content}))]
+            at = end
+        seen = data.find(SEALED, end, scan.list_end)
+    return b"".join([*pieces, data[at:]]) if pieces else data
 
 
 def _mark(text: str, key: bytes) -> str:
     return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
 
 
-def _elements(history: ClientHistory) -> list[str]:
-    return [history.scan.element(index) for index in range(len(history))]
-
-
-def _value(text: str) -> Any:
-    return json.loads(text)
+def _elements(history: ClientHistory) -> list[Any]:
+    return [loads(decode(history.scan.element(index))) for index in range(len(history))]
 
 
 def _field(value: Any, key: str) -> Any:

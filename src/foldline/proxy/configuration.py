@@ -39,11 +39,21 @@ class ProxySettings:
     max_bytes: int = MAX_BYTES
     limits: UpstreamLimits = field(default_factory=UpstreamLimits)
     prepare_s: float = 5.0
-    """Time limit in seconds for the work before a request is sent. After that, the request is passed on unchanged."""
+    """Time limit in seconds for the work before a request is sent.
+
+    If it is exceeded, the request is passed on unchanged.
+    """
+    is_shared: bool = False
+    """Whether other processes serve the same sessions.
+
+    If so, the messages that they added are read before each request.
+    """
     single_user: bool = False
-    """Whether all credentials belong to one person. A renewed credential then still finds its sessions."""
+    """Whether all credentials belong to one person. If so, a session is still found after a credential was renewed."""
     answers_compaction: bool = False
     """Whether foldline answers a client's requests for compaction from the ledger."""
+    offers_recall: bool = False
+    """Whether the recall tool is offered to models. The proxy answers its calls."""
     refuses_partial: bool = False
     """Whether requests with only the new messages are refused, so that the client sends its whole history."""
     holdout_ratio: float = 0.0

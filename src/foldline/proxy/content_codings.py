@@ -13,7 +13,7 @@ class NotDecodable(Exception):
 
 
 def decode_body(data: bytes, codings: str, *, limit: int) -> bytes:
-    """The body without its content codings (gzip, deflate, br, zstd), at most `limit` bytes.
+    """The body without its content codings (gzip, deflate, br, zstd). It must not have more than `limit` bytes.
 
     >>> decode_body(zlib.compress(b"abc"), "deflate", limit=10)
     b'abc'
@@ -45,9 +45,7 @@ def _decode(data: bytes, name: str, limit: int) -> bytes:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """The decoded content of a gzip or zlib body. Raw deflate data, which some servers send
-    instead, is decoded, too.
-    """
+    """The decoded content of a gzip or zlib body. Some servers send raw deflate data, which is decoded, too."""
     raw = data[:2] != b"\x1f\x8b" and (len(data) < 2 or (data[0] & 15) != 8 or int.from_bytes(data[:2], "big") % 31)
     pieces: list[bytes] = []
     while data:

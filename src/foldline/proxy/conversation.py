@@ -1,9 +1,9 @@
 """One conversation of a client: a session, and where the messages of the client's last request are in the session.
 
 The client sends its whole history with every request. Each message of the history is found in the session by its trace,
-a hash chain over texts, calls and results. The trace does not change if the client moves a cache mark or leaves out
-reasoning. Leading system messages are not part of the chain. They belong to the request: those of the client are always
-sent.
+a hash chain over texts, calls and results. The trace does not change if the client moves a cache breakpoint or leaves
+out reasoning. Leading system messages are not part of the chain. They are always sent as they are in the client's
+request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from foldline.errors import WireError
+from foldline.json_text import decode
+from foldline.ledger import Branch
 from foldline.ledger.message_keys import ROOT, trace
 from foldline.message import Message
 from foldline.proxy.body_scan import BodyScan, scan_body
@@ -42,19 +44,19 @@ class ClientHistory:
         """The message with this index in the list."""
         found = self.messages.get(index)
         if found is None:
-            text = self.scan.element(index)
+            data = self.scan.element(index)
             value = self.scan.values.get(index)
             if value is None:
-                value = scan_body(f'{{"x":[{text}]}}', "x").values[0]
-            found = self.messages[index] = self.format.parse(value, text)
+                value = scan_body(b'{"x":[%b]}' % data, "x").values[0]
+            found = self.messages[index] = self.format.parse(value, decode(data))
         return found
 
     def new_messages(self, start: int) -> list[Message]:
-        """The messages from the index `start` on."""
+        """The messages, starting at index `start`."""
         return [self.message(index) for index in range(start, len(self))]
 
     def system(self) -> list[Message]:
-        """The system messages of the request: first that of the system field, then the leading ones of the list."""
+        """The system messages of the request: the system field, then the leading system messages of the list."""
         found = [self.message(index) for index in range(self.lead)]
         value = self.scan.field(self.format.system_key) if self.format.system_key else None
         if value is not None and self.format.parse_system is not None:
@@ -66,7 +68,7 @@ class ClientHistory:
 
 
 def client_history(scan: BodyScan, format: Format, previous: ClientHistory | None = None) -> ClientHistory:
-    """The history of a scanned request. Messages that it shares with the previous request are not parsed again."""
+    """The history of a scanned request. Messages that were also in the previous request are not parsed again."""
     history = ClientHistory(scan, format)
     if previous is not None and scan.shared:
         kept = min(scan.shared, previous.lead)
@@ -80,33 +82,54 @@ def client_history(scan: BodyScan, format: Format, previous: ClientHistory | Non
 
 
 class Alignment(NamedTuple):
-    """Which messages of a request are in a session, from the first message on."""
+    """The leading messages of a request that are also in a session."""
 
     elements: int
     """Number of leading messages of the request that are in the session."""
     place: int
-    """The number of messages in the session up to and including the last of these messages."""
+    """The number of messages in the session up to and including the last message that was found."""
     places: list[int]
-    """For each of these messages, the number of messages in the session up to and including it."""
+    """For each message that was found, the number of messages in the session up to and including it."""
     trace: bytes = ROOT
-    """The trace of these messages."""
+    """The trace of all messages that were found: the end of their hash chain."""
+
+
+class RecalledReply(NamedTuple):
+    """A reply for which the model called the recall tool.
+
+    The client received one reply, joined from the replies before and after the recall calls.
+    """
+
+    last: int
+    """The number of messages in the session up to and including the reply's last message."""
+    elements: Sequence[str]
+    """What replaces the joined reply in later requests: the replies with recall calls, the results, and the last reply.
+
+    If the model called the client's tools together with the recall tool, there is no last reply. The results of the
+    recall calls then come last, and the client's results follow in its next message.
+    """
 
 
 class ClientConversation:
-    """One branch of a session, and the last request of the client to it."""
+    """One branch of a session, and the client's last request that belongs to this branch."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self._entry = session.state.snapshot.version.entry
+        """When `chain` was computed, the number of the newest log entry that was not an append (such as a fold).
+
+        If the session has a newer entry of this kind, `catch_up` computes the chain again.
+        """
         self.start = 0
-        """Position in the session of the first message of the client's history."""
+        """Index in the session of the first message of the client's history, after the leading system messages."""
         self.chain: list[bytes] = []
-        """For each message of the session from `start` on, the trace after it."""
+        """For each message of the session from `start` on, the trace up to and including this message."""
         self.has_reply: list[bool] = []
-        """For each of these messages, whether it or an earlier one is a reply."""
+        """For each message in `chain`, whether it or an earlier one is a reply."""
         self.history: ClientHistory | None = None
         """The history in the client's last request."""
         self.places: list[int] = []
-        """For each message of that request, the number of messages in the session up to and including it."""
+        """For each message in `history`, the number of messages in the session up to and including it."""
         self.confirmed = 0
         """The number of leading messages of the session that the client has sent back.
 
@@ -117,9 +140,19 @@ class ClientConversation:
         self.settings: tuple[str, str] = ("", "")
         """The model and the tools of the last request."""
         self.is_truncated = False
-        """Whether the provider silently left out a part of the last request, and this was reported."""
+        """Whether the provider silently truncated the last request. An event is emitted only when this becomes True."""
+        self.recalled: dict[int, RecalledReply] = {}
+        """Replies with recall calls.
+
+        The key is the number of messages in the session up to and including the first message of the reply.
+        """
         self.sent: AnsweredRequest | None = None
         """The last request that was answered, with its receipt; None if it is unknown."""
+
+    @property
+    def branch(self) -> Branch:
+        """The branch of the session in the ledger."""
+        return self.session.record.search_target()[1]
 
     @property
     def length(self) -> int:
@@ -134,8 +167,28 @@ class ClientConversation:
         self.extend(messages[self.start :])
         self.confirmed = self.length
 
+    def catch_up(self) -> bool:
+        """Read the messages that other processes have added to the session. Returns False if there are none."""
+        session = self.session
+        session.refresh()
+        length, entry = len(session.state.timeline.messages), session.state.snapshot.version.entry
+        if entry != self._entry:
+            self._entry = entry
+            messages = list(session.record.read(0, length))
+            known, self.chain, self.has_reply = self.chain, [], []
+            self.extend(messages[self.start :])
+            if self.chain[: len(known)] == known[: len(self.chain)] and len(self.chain) == len(known):
+                return False
+            self.history, self.places, self.recalled = None, [], {}
+        elif length > self.length:
+            self.extend(list(session.record.read(self.length, length)))
+        else:
+            return False
+        self.confirmed = self.length
+        return True
+
     def extend(self, messages: Sequence[Message]) -> None:
-        """Add messages to the chain. They must have been added to the session."""
+        """Add messages to the chain. The messages must already be in the session."""
         before = self.chain[-1] if self.chain else ROOT
         replied = self.has_reply[-1] if self.has_reply else False
         for message in messages:
@@ -145,22 +198,24 @@ class ClientConversation:
             self.has_reply.append(replied)
 
     def truncate(self, place: int) -> None:
-        """Shorten the chain so that the session has `place` messages."""
+        """Shorten the chain to the first `place` messages of the session. The session itself is not changed."""
         del self.chain[place - self.start :], self.has_reply[place - self.start :]
         kept = next((index for index, one in enumerate(self.places) if one > place), len(self.places))
         if kept < len(self.places):
             self.history, self.places = None, []
         self.confirmed = min(self.confirmed, place)
+        self.recalled = {first: reply for first, reply in self.recalled.items() if reply.last <= place}
 
     def restart(self) -> None:
         """Begin a new chain at the end of the session, because the client has compacted its history."""
         self.start, self.chain, self.has_reply = self.length, [], []
         self.history, self.places, self.confirmed = None, [], self.start
+        self.recalled = {}
 
     def align(self, history: ClientHistory, known: Alignment | None = None) -> Alignment:
-        """Find the messages of a request in the session, from the first message on.
+        """Find the messages of a request in the session, starting at the first message.
 
-        `known` is an earlier result for the first messages. It is used if the session still contains them.
+        `known` is an earlier result for the first messages. It is used if the session still contains these messages.
         """
         if known is None or not self._still_has(known):
             lead = [self.start] * min(history.lead, len(history))
@@ -181,7 +236,7 @@ class ClientConversation:
         return Alignment(len(history), place, places, before)
 
     def shared_alignment(self, history: ClientHistory) -> Alignment | None:
-        """The alignment of the messages that a request shares with the last request; None if it shares none."""
+        """The alignment of the messages that a request shares with the last request; None if there are none."""
         shared = history.scan.shared
         if shared <= history.lead or shared > len(self.places):
             return None
@@ -198,12 +253,12 @@ class ClientConversation:
         return self.chain[place - self.start - 1] if place > self.start else ROOT
 
     def _trace_at(self, place: int) -> bytes | None:
-        """The trace after the message at position `place` of the session; None if there is no such message."""
+        """The trace up to and including the message with index `place`; None if there is no such message."""
         index = place - self.start
         return self.chain[index] if 0 <= index < len(self.chain) else None
 
     def has_at(self, place: int, messages: Sequence[Message]) -> bool:
-        """Whether the session has these messages from the position `place` on."""
+        """Whether the session has these messages, starting at the position `place`."""
         before = self._trace_before(place)
         for index, message in enumerate(messages, start=place):
             before = trace("", before, message)

@@ -1,4 +1,7 @@
-"""The conversations that the proxy has in memory, by tenant and client id. The others are in the ledger."""
+"""The conversations that the proxy has in memory, by tenant and client id.
+
+All other conversations are only in the ledger.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,20 @@ from foldline import ledger
 from foldline.events import Listener
 from foldline.ledger import MAIN, Branch, Store
 from foldline.ledger.receipts import last_receipt
-from foldline.proxy.body_scan import scan_body, shared_elements
+from foldline.proxy.body_scan import BodyScan, continue_scan, scan_body, shared_elements
 from foldline.proxy.cache_misses import answered_request
 from foldline.proxy.client_summaries import is_client_summary
-from foldline.proxy.conversation import Alignment, ClientConversation, ClientHistory, client_history
+from foldline.proxy.conversation import Alignment, ClientConversation, ClientHistory, RecalledReply, client_history
 from foldline.recall.text_index import TextIndex
 from foldline.session.open_ledger import Ledger
+from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 from foldline.wire.formats import Format, request_format
 
 MAX_OPEN = 256
 """Maximum number of groups of conversations in memory."""
+RECALLED = "recalled"
+"""The kind of event in which a reply with recall calls is stored."""
 MAX_IN_GROUP = 16
 """Maximum number of conversations of one group in memory."""
 
@@ -35,8 +41,15 @@ class ConversationGroup:
     client_id: str
     conversations: list[ClientConversation] = field(default_factory=list)
     """The most recently used conversations of the group, the newest last."""
+    plain: bytes = b""
+    """The last request body in which no compaction item of foldline was found.
+
+    The next body is searched only after the beginning that both have in common.
+    """
+    sealed: BodyScan | None = None
+    """The last request body in which such items were found."""
     order: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """A lock, so that only one piece of work on the group runs at a time."""
+    """A lock: only one task at a time works on the group."""
 
     def use(self, conversation: ClientConversation) -> None:
         """Make a conversation the most recently used one."""
@@ -57,14 +70,19 @@ class Located:
     """None if the conversation is new."""
     alignment: Alignment
     is_compacted: bool = False
-    """Whether the client has compacted the conversation. Its history then has a summary and the messages after it."""
+    """Whether the client has compacted the conversation.
+
+    If so, the request's history is a summary and the later messages.
+    """
 
 
 class Conversations:
     """Opens, finds and keeps conversations. All methods block."""
 
-    def __init__(self, url: str, listener: Listener | None = None) -> None:
+    def __init__(self, url: str, listener: Listener | None = None, *, shared: bool = False) -> None:
         self.url, self.listener = url, listener
+        self.shared = shared
+        """Whether other processes may serve the same conversations."""
         self.store: Store = ledger.open(url, index=TextIndex())
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
         self._groups: OrderedDict[tuple[str, str], ConversationGroup] = OrderedDict()
@@ -114,17 +132,19 @@ class Conversations:
 
     # Finding
 
-    def locate(self, group: ConversationGroup, text: str, name: str) -> Located:
+    def locate(self, group: ConversationGroup, data: bytes, name: str) -> Located:
         """Find the conversation that the history in a request body belongs to.
 
         `name` is the name of the body's wire format.
         """
         format = request_format(name)
-        best = self._nearest(group, text, format)
+        best = self._nearest(group, data, format)
+        if self.shared and best is not None and best.conversation is not None and best.conversation.catch_up():
+            best = self._nearest(group, data, format)
         if best is not None and _is_continued(best):
             return best
-        whole = client_history(scan_body(text, format.list_key), format)
-        if not group.conversations:
+        whole = client_history(scan_body(data, format.list_key), format)
+        if not group.conversations or self.shared:
             self._open_stored(group, whole)
         others = (one for one in reversed(group.conversations) if best is None or one is not best.conversation)
         found = [*([best] if best is not None else []), *(_located(one, whole) for one in others)]
@@ -144,17 +164,20 @@ class Conversations:
                 )
         return Located(history=whole, conversation=None, alignment=Alignment(whole.lead, 0, [0] * whole.lead))
 
-    def _nearest(self, group: ConversationGroup, text: str, format: Format) -> Located | None:
-        """The conversation whose last request shares the most leading messages with this one; None if there is none."""
+    def _nearest(self, group: ConversationGroup, data: bytes, format: Format) -> Located | None:
+        """The conversation whose last request shares the most leading messages with this request.
+
+        Returns None if no conversation shares a message.
+        """
         best, most = None, 0
         for one in reversed(group.conversations):
             if one.history is not None and one.history.format is format:
-                shared = shared_elements(text, one.history.scan)
+                shared = shared_elements(data, one.history.scan)
                 if shared > most:
                     best, most = one, shared
         if best is None or best.history is None:
             return None
-        scan = scan_body(text, format.list_key, best.history.scan)
+        scan = continue_scan(data, format.list_key, best.history.scan, most)
         history = client_history(scan, format, best.history)
         alignment = best.align(history, best.shared_alignment(history))
         return Located(history=history, conversation=best, alignment=alignment)
@@ -174,33 +197,48 @@ class Conversations:
             known = opened.store.find([*history.system(), *history.new_messages(history.lead)])
             branches = [known.branch] if known is not None else []
         for branch in branches[-MAX_IN_GROUP:]:
+            open_one = next((one for one in group.conversations if one.branch == branch), None)
+            if open_one is not None:
+                open_one.catch_up()
+                continue
+            messages = [stored.message for stored in opened.store.read(branch)]
+            if not messages:
+                continue  # left by a process that died
             session = opened.session(branch.session, branch=branch.name)
-            conversation = ClientConversation(session)
-            conversation.load([stored.message for stored in opened.store.read(branch)])
+            conversation = self._conversation(session)
+            conversation.load(messages)
             receipt = last_receipt(opened.store, branch)
             conversation.sent = answered_request(receipt) if receipt is not None else None
+            for event in opened.store.events(branch, kind=RECALLED):
+                conversation.recalled[event.body["first"]] = RecalledReply(event.body["last"], event.body["elements"])
             group.conversations.append(conversation)
+
+    def _conversation(self, session: Session) -> ClientConversation:
+        if self.shared and isinstance(session.record, BranchRecord):
+            session.record.guards_head = True
+        return ClientConversation(session)
 
     def add(self, group: ConversationGroup, session: Session) -> ClientConversation:
         """Add a conversation for a new session."""
-        conversation = ClientConversation(session)
+        conversation = self._conversation(session)
         group.use(conversation)
         return conversation
 
     def fork(self, group: ConversationGroup, origin: ClientConversation, place: int) -> ClientConversation:
-        """A new branch of a conversation, with its first `place` messages."""
+        """A new branch with the first `place` messages of a conversation."""
         session = origin.session
         target = session.record.search_target()
         taken = {one.name for one in target[0].branches(target[1].session)}
         number = 2
         while (name := f"{MAIN}-{number}") in taken:
             number += 1
-        conversation = ClientConversation(session.branch(name, at=place))
+        conversation = self._conversation(session.branch(name, at=place))
         conversation.start = origin.start
         conversation.chain = origin.chain[: place - origin.start]
         conversation.has_reply = origin.has_reply[: place - origin.start]
         conversation.confirmed = place
         conversation.settings, conversation.sent = origin.settings, origin.sent
+        conversation.recalled = {first: reply for first, reply in origin.recalled.items() if reply.last <= place}
         group.use(conversation)
         return conversation
 
@@ -214,7 +252,7 @@ def _start(located: Located) -> int:
 
 
 def _is_continued(located: Located) -> bool:
-    """Whether the request has all messages of the conversation. Its last reply may be missing."""
+    """Whether the request has all messages of the conversation, except perhaps the conversation's last reply."""
     found = located.conversation
     return found is not None and located.alignment.place >= found.confirmed > found.start
 

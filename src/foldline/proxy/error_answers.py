@@ -1,4 +1,4 @@
-"""Foldline's own errors, in the form in which the client expects errors of its provider."""
+"""Foldline's own errors, in the form in which the client's provider would send them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GEMINI = {400: "INVALID_ARGUMENT", 413: "INVALID_ARGUMENT", 502: "UNAVAILABLE",
 
 
 class ErrorAnswer(NamedTuple):
-    """An error that foldline answers itself."""
+    """An error response that foldline writes itself."""
 
     status: int
     message: str

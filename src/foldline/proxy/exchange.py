@@ -2,15 +2,16 @@
 
 The client's bytes are sent unless the interceptor replaces them. Every chunk of a response is passed on before it is
 kept for the record. If the client closes its connection, the request to the provider is cancelled. If the provider's
-response is incomplete, the client's connection is closed too, so that the client notices it.
+response is incomplete, the client's connection is closed too, so that the client notices the fault.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import aiohttp
 from yarl import URL
@@ -19,19 +20,18 @@ from foldline.events import LOG
 from foldline.proxy.api_calls import api_call
 from foldline.proxy.client_body import BodyTooLarge, ClientGone, Receive, Send, body_pieces, read_body
 from foldline.proxy.error_answers import TOO_LARGE, ErrorAnswer
-from foldline.proxy.forwarded_headers import header, to_client, to_upstream
+from foldline.proxy.forwarded_headers import header, to_client, to_upstream, with_betas
 from foldline.proxy.interception import ClientRequest, Interceptor, OutgoingRequest, OwnAnswer, ReceivedResponse
-from foldline.proxy.overflow_signals import stream_overflow
+from foldline.proxy.recall_relay import FollowUpFailed, RecallRelay, can_have_recall, relay_with_recall
+from foldline.proxy.response_reading import BROKEN, ResponseBeginning, all_chunks, read_beginning, read_error
 from foldline.proxy.upstream_client import UpstreamClient, UpstreamFailed
 from foldline.proxy.upstreams import Upstreams, target
+from foldline.redact.redact import redact_error
 
 Scope: TypeAlias = MutableMapping[str, Any]
 
-ERROR_BYTES = 1 << 20
-"""Maximum size of an error body in bytes. An error body is read completely before it is passed on."""
-HOLD_S = 10.0
-"""Maximum number of seconds for which the beginning of a response to a large request is held back."""
-_BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
+RECORD_S = 2.0
+"""Maximum number of seconds for which the end of a response is held back until the exchange is recorded."""
 
 
 class Exchanges:
@@ -138,48 +138,78 @@ class _Exchange:
     async def _intercept(self, url: URL, request: ClientRequest) -> None:
         """Send a request that foldline reads.
 
-        If the provider refuses it and the interceptor has another request, send that one.
+        If the provider refuses the request, the interceptor may return another request, which is then sent.
         """
         interceptor = self.parent.interceptor
         outgoing = await interceptor.prepare(request)
         if outgoing.answer is not None:
             await self._send_own(outgoing.answer, outgoing.notes)
             return
-        kept, begun = ReceivedResponse(status=0, headers=()), _Beginning()
+        kept, begun = ReceivedResponse(status=0, headers=()), ResponseBeginning()
         try:
             response = await self._post(url, outgoing)
             if response.status >= 400:
                 async with response:
-                    kept = await _whole(response)
+                    kept = await read_error(response)
                 again = await interceptor.retry(request, outgoing, kept)
                 if again is None:
                     await self._answer(kept, outgoing.notes)
                     return
                 outgoing, response = again, await self._post(url, again)
             elif outgoing.is_large:
-                begun = await _beginning(response)
+                begun = await read_beginning(response)
                 again = await interceptor.retry(request, outgoing, begun.refusal) if begun.refusal else None
                 if again is not None:
                     response.close()
-                    outgoing, response, begun = again, await self._post(url, again), _Beginning()
+                    outgoing, response, begun = again, await self._post(url, again), ResponseBeginning()
             kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
             try:
                 async with response:
-                    await self._relay(
-                        response, kept, outgoing.notes, lambda: self._record(request, outgoing, kept), begun.chunks
-                    )
+                    if outgoing.offers_recall and can_have_recall(response):
+                        if await self._relay_with_recall(url, outgoing, all_chunks(response, begun.chunks), kept):
+                            await self._record(request, outgoing, kept)
+                            await self.send({"type": "http.response.body", "body": b""})
+                    else:
+                        await self._relay(
+                            response, kept, outgoing.notes, lambda: self._record(request, outgoing, kept), begun.chunks
+                        )
             except BaseException:
                 response.close()
                 raise
         finally:
-            self._record(request, outgoing, kept)
+            self._begin_record(request, outgoing, kept)
+
+    async def _relay_with_recall(
+        self, url: URL, outgoing: OutgoingRequest, chunks: AsyncIterator[bytes], kept: ReceivedResponse
+    ) -> bool:
+        """Send a response, and answer its recall calls. Returns False if the response could not be completed."""
+        interceptor, limit = self.parent.interceptor, self.parent.max_bytes
+        relay = RecallRelay(
+            self.format,
+            outgoing.body,
+            lambda calls: interceptor.recall(outgoing, calls),
+            lambda body: self._post(url, replace(outgoing, body=body)),
+            limit=limit,
+        )
+        try:
+            await relay_with_recall(relay, chunks, kept, self.send, outgoing.notes)
+        except (*BROKEN, FollowUpFailed) as error:
+            LOG.warning("a response was broken off (%s: %s)", type(error).__name__, redact_error(error))
+            return False
+        finally:
+            outgoing.ticket.recall = relay.trail
+        kept.is_complete = True
+        return True
 
     async def _post(self, url: URL, outgoing: OutgoingRequest) -> aiohttp.ClientResponse:
         headers = to_upstream(self.headers, len(outgoing.body))
         if outgoing.is_rewritten:
             headers = [(name, value) for name, value in headers if name.lower() != "content-encoding"]
+        if outgoing.offers_recall:
+            headers = [(name, value) for name, value in headers if name.lower() != "accept-encoding"]
+            headers.append(("accept-encoding", "identity"))
         if outgoing.betas:
-            headers = _with_betas(headers, outgoing.betas)
+            headers = with_betas(headers, outgoing.betas)
         return await self.parent.client.send("POST", url, headers, outgoing.body)
 
     async def _send_own(self, answer: OwnAnswer, notes: tuple[tuple[str, str], ...]) -> None:
@@ -200,7 +230,7 @@ class _Exchange:
         response: aiohttp.ClientResponse,
         kept: ReceivedResponse | None,
         notes: tuple[tuple[str, str], ...],
-        ended: Callable[[], None] = lambda: None,
+        ended: Callable[[], Awaitable[None]] | None = None,
         begun: Sequence[bytes] = (),
     ) -> None:
         """Send a response chunk by chunk.
@@ -219,71 +249,29 @@ class _Exchange:
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
                 if kept is not None:
                     kept.keep(chunk, self.parent.max_bytes)
-        except _BROKEN as error:
+        except BROKEN as error:
             LOG.warning("the provider broke off a response (%s)", type(error).__name__)
             return
         if kept is not None:
             kept.is_complete = True
-        ended()
+        if ended is not None:
+            await ended()
         await self.send({"type": "http.response.body", "body": b""})
 
-    def _record(self, request: ClientRequest, outgoing: OutgoingRequest, kept: ReceivedResponse) -> None:
-        if not self.has_recorded:
-            self.has_recorded = True
-            self.parent.interceptor.record(request, outgoing, kept)
+    async def _record(self, request: ClientRequest, outgoing: OutgoingRequest, kept: ReceivedResponse) -> None:
+        """Record the exchange, and wait for at most `RECORD_S` seconds until it is recorded.
 
+        This is called before the end of the response is sent. So when the client receives the end, the exchange is in
+        the ledger, unless recording took longer than `RECORD_S`.
+        """
+        recorded = self._begin_record(request, outgoing, kept)
+        if recorded is not None:
+            await asyncio.wait([recorded], timeout=RECORD_S)
 
-class _Beginning(NamedTuple):
-    """The beginning of a response, which has not been passed on yet."""
-
-    chunks: Sequence[bytes] = ()
-    refusal: ReceivedResponse | None = None
-    """The refusal in the response, if the request does not fit the window; else None."""
-
-
-async def _beginning(response: aiohttp.ClientResponse) -> _Beginning:
-    """Read a response until it is clear whether the request fitted the window."""
-    chunks: list[bytes] = []
-    if header(response.raw_headers, b"content-encoding"):
-        return _Beginning()
-    with suppress(TimeoutError, *_BROKEN):  # an error comes again when the rest is read
-        async with asyncio.timeout(HOLD_S):
-            while sum(map(len, chunks)) < ERROR_BYTES:
-                chunk = await response.content.readany()
-                if not chunk:
-                    break
-                chunks.append(chunk)
-                error = stream_overflow(b"".join(chunks))
-                if error:
-                    refusal = ReceivedResponse(status=400, headers=(), chunks=[error], is_complete=True)
-                    return _Beginning(chunks, refusal)
-                if error is not None:
-                    break
-    return _Beginning(chunks)
-
-
-async def _whole(response: aiohttp.ClientResponse) -> ReceivedResponse:
-    """Read an error response to its end."""
-    kept = ReceivedResponse(status=response.status, headers=response.raw_headers)
-    try:
-        async for chunk in response.content.iter_any():
-            kept.chunks.append(chunk)
-            kept.size += len(chunk)
-            if kept.size > ERROR_BYTES:
-                raise UpstreamFailed(502, f"foldline: the provider sent an error of more than {ERROR_BYTES:,} bytes")
-        kept.is_complete = True
-    except _BROKEN as error:
-        raise UpstreamFailed(502, f"foldline: the provider broke off its answer ({type(error).__name__})") from None
-    return kept
-
-
-def _with_betas(headers: list[tuple[str, str]], betas: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The headers with further values of `anthropic-beta`."""
-    name = "anthropic-beta"
-    present = [value for key, value in headers if key.lower() == name]
-    have = {one.strip() for value in present for one in value.split(",")}
-    added = [beta for beta in betas if beta not in have]
-    if not added:
-        return headers
-    others = [(key, value) for key, value in headers if key.lower() != name]
-    return [*others, (name, ",".join([*present, *added]))]
+    def _begin_record(
+        self, request: ClientRequest, outgoing: OutgoingRequest, kept: ReceivedResponse
+    ) -> asyncio.Future[None] | None:
+        if self.has_recorded:
+            return None
+        self.has_recorded = True
+        return self.parent.interceptor.record(request, outgoing, kept)

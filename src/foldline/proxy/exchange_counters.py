@@ -1,15 +1,18 @@
-"""Counts what the proxy has done since it started: requests, folds, faults, tokens, money, and
-cache misses by cause.
+"""Counts what the proxy has done since it started: requests, folds, faults, tokens, money, and cache misses by cause.
+
+The workers keep their counts in shared memory, with a slot for each worker. So every worker can report the sum over all
+workers. A worker that replaces another worker continues the counts of that worker.
 """
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, get_args
 
-from foldline.ledger.receipts import Receipt
+from foldline.ledger.receipts import MissCause, Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +44,33 @@ class ExchangeTotals:
     """Tokens that could have been read from the prompt cache but were not, by cause."""
 
 
-class ExchangeCounters:
-    """The totals. Several threads may add to them."""
+_MISSED = "missed_tokens"
+_COUNTS = tuple(one.name for one in fields(ExchangeTotals) if one.name != _MISSED)
+_NAMES = (*_COUNTS, *(f"{_MISSED} {cause}" for cause in get_args(MissCause)))
+_PLACES = {name: place for place, name in enumerate(_NAMES)}
+_DOLLARS = frozenset({"usd", "untouched_usd"})
 
-    def __init__(self) -> None:
+
+class ExchangeCounters:
+    """Keeps the totals. Several threads may add to them.
+
+    `workers` is the number of worker processes. The shared memory is made before the workers are forked. After the
+    fork, each worker sets `worker` to its own index.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
         self._lock = threading.Lock()
-        self._sums: dict[str, Any] = asdict(ExchangeTotals())
+        self._values = memoryview(mmap.mmap(-1, workers * len(_NAMES) * 8)).cast("d")
+        self.worker = 0
 
     def add(self, **counts: float) -> None:
         """Add to some of the totals."""
-        with self._lock:
-            for name, count in counts.items():
-                self._sums[name] += count
+        for name, count in counts.items():
+            self._add(name, count)
 
-    def set(self, **counts: int) -> None:
-        """Set some of the totals."""
+    def _add(self, name: str, count: float) -> None:
         with self._lock:
-            self._sums.update(counts)
+            self._values[self.worker * len(_NAMES) + _PLACES[name]] += count
 
     def add_receipt(self, receipt: Receipt) -> None:
         """Add the figures of one receipt."""
@@ -72,14 +85,14 @@ class ExchangeCounters:
             untouched_usd=receipt.untouched_usd or 0.0,
         )
         if miss is not None:
-            with self._lock:
-                missed = self._sums["missed_tokens"]
-                missed[miss.cause] = missed.get(miss.cause, 0) + miss.tokens
+            self._add(f"{_MISSED} {miss.cause}", miss.tokens)
 
     def totals(self) -> ExchangeTotals:
-        """The totals so far."""
-        with self._lock:
-            return ExchangeTotals(**{**self._sums, "missed_tokens": dict(self._sums["missed_tokens"])})
+        """The totals of all workers so far."""
+        sums = {name: sum(self._values[place :: len(_NAMES)]) for name, place in _PLACES.items()}
+        missed = {cause: round(sums[f"{_MISSED} {cause}"]) for cause in get_args(MissCause)}
+        counts: dict[str, Any] = {name: sums[name] if name in _DOLLARS else round(sums[name]) for name in _COUNTS}
+        return ExchangeTotals(**counts, missed_tokens={cause: tokens for cause, tokens in missed.items() if tokens})
 
     def metrics(self) -> str:
         """The totals in the text format of Prometheus."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foldline.errors import FoldlineError, ViewTooLarge
+from foldline.errors import Conflict, FoldlineError, ViewTooLarge
 from foldline.events import LOG, Event, emit
 from foldline.ledger.receipts import RECEIPT, Receipt, add_receipt, receipt_body
 from foldline.message import Message
 from foldline.proxy.configuration import ProxySettings
-from foldline.proxy.conversation import ClientConversation
+from foldline.proxy.conversation import ClientConversation, RecalledReply
+from foldline.proxy.conversations import RECALLED
+from foldline.proxy.exchange_counters import ExchangeCounters
 from foldline.proxy.folded_request import is_unfolded
 from foldline.proxy.interception import ReceivedResponse
 from foldline.proxy.planned_request import RequestPlanner, Ticket
 from foldline.proxy.receipt_writer import make_receipt
 from foldline.proxy.reply_reading import read_reply
-from foldline.session.record import BranchRecord
+from foldline.proxy.session_edits import release_long_prompt
+from foldline.session.record import ATTEMPTS, BranchRecord, too_many_conflicts
 from foldline.session.reply_ties import tie_replies
 from foldline.view.identity import UNKNOWN_VIEW
 
@@ -30,10 +33,8 @@ TRUNCATED_RATIO = 0.5
 class ExchangeRecorder:
     """Writes exchanges to the ledger. All methods block."""
 
-    def __init__(self, settings: ProxySettings, planner: RequestPlanner) -> None:
-        self.settings, self.planner = settings, planner
-        self.truncations = 0
-        """Number of requests that the provider has silently truncated."""
+    def __init__(self, settings: ProxySettings, planner: RequestPlanner, counters: ExchangeCounters) -> None:
+        self.settings, self.planner, self.counters = settings, planner, counters
 
     def record(self, ticket: Ticket, response: ReceivedResponse) -> Receipt | None:
         """Record a request and its reply. Returns the receipt; None if the provider reported no usage."""
@@ -41,10 +42,8 @@ class ExchangeRecorder:
             return None
         reply = read_reply(response, ticket.format, limit=self.settings.max_bytes)
         messages = list(reply.messages) if reply is not None else []
-        if messages and _is_plain(ticket):
-            conversation, receipt = self._record_at_once(ticket, messages)
-        else:
-            conversation, receipt = self._record_in_steps(ticket, messages)
+        conversation, receipt = self._record(ticket, messages)
+        self._note_recall(ticket, conversation, messages)
         ticket.group.use(conversation)
         located = ticket.located
         if located.conversation is conversation:
@@ -52,6 +51,29 @@ class ExchangeRecorder:
         if self.settings.mode == "fold" and not self.planner.is_held_out(conversation) and response.is_complete:
             self._fold_if_due(conversation)
         return receipt
+
+    def _record(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
+        """Record an exchange. If another process has added messages to the session meanwhile, read them first."""
+        for _ in range(ATTEMPTS):
+            try:
+                self.planner.catch_up(ticket)
+                if reply and _is_plain(ticket):
+                    return self._record_at_once(ticket, reply)
+                return self._record_in_steps(ticket, reply)
+            except Conflict:
+                if ticket.conversation is None or not self.planner.conversations.shared:
+                    raise
+        raise too_many_conflicts()
+
+    def _note_recall(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> None:
+        """Store the recall calls of a reply, because the client has not seen them and will not send them back."""
+        trail, end = ticket.recall, conversation.length
+        if trail is None or not trail.calls or not reply or not conversation.has_at(end - len(reply), reply):
+            return
+        first = end - len(reply) + 1
+        conversation.recalled[first] = RecalledReply(end, trail.elements)
+        store, branch = conversation.session.record.search_target()
+        store.event(branch, RECALLED, {"first": first, "last": end, "elements": trail.elements})
 
     def _record_at_once(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
         """Record an exchange in one transaction (new messages, reply and receipt).
@@ -104,7 +126,7 @@ class ExchangeRecorder:
         return make_receipt(ticket, conversation, usage, window=self.settings.policy.window_tokens or 0)
 
     def _tied(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> list[Message]:
-        """The reply messages, with the identity of the view that they answer."""
+        """The messages of the reply, each with the identity of the view that was sent to the model."""
         state = conversation.session.state
         own = state.identity().extension if is_unfolded(state, conversation.start) else UNKNOWN_VIEW
         return tie_replies(reply, ticket.identity or own)
@@ -112,8 +134,9 @@ class ExchangeRecorder:
     def _add_reply(
         self, ticket: Ticket, conversation: ClientConversation, messages: list[Message]
     ) -> ClientConversation:
-        """Add a reply after its request. If the client has already continued without the reply, add
-        it on a new branch.
+        """Add a reply after its request.
+
+        If the client has already continued without the reply, the reply is added on a new branch.
         """
         place = ticket.located.alignment.place
         tied = self._tied(ticket, conversation, messages)
@@ -126,13 +149,13 @@ class ExchangeRecorder:
         return conversation
 
     def _report_truncation(self, conversation: ClientConversation, reported: int, estimate: int) -> None:
-        """Emit an event if the provider read far fewer tokens than were sent, because it has silently truncated the
-        request.
+        """Emit an event if the provider has silently truncated the request.
 
-        Later truncations in a row emit no further event.
+        A request counts as truncated if the provider reports far fewer tokens than were sent. If the following requests
+        are truncated too, no further event is emitted.
         """
         is_truncated = estimate >= MIN_TRUNCATED and reported < estimate * TRUNCATED_RATIO
-        self.truncations += is_truncated
+        self.counters.add(truncated=is_truncated)
         is_known, conversation.is_truncated = conversation.is_truncated, is_truncated
         if is_known or not is_truncated:
             return
@@ -144,6 +167,7 @@ class ExchangeRecorder:
     def _fold_if_due(self, conversation: ClientConversation) -> None:
         """Fold the session now if its policy demands it, so that the client's next request need not wait."""
         try:
+            release_long_prompt(conversation.session)
             conversation.session.view()
         except ViewTooLarge as error:
             LOG.warning("%s: the next request may not fit: %s", conversation.session.name, error)
@@ -152,7 +176,7 @@ class ExchangeRecorder:
 
 
 def _is_plain(ticket: Ticket) -> bool:
-    """Whether a request continues the session without a change, so that it can be recorded in one transaction."""
+    """Whether a request only adds messages at the end of its session, so that one transaction can record it."""
     conversation, located = ticket.conversation, ticket.located
     if conversation is None or located.is_compacted or located.conversation is not conversation:
         return False
@@ -162,8 +186,8 @@ def _is_plain(ticket: Ticket) -> bool:
 def _estimate(ticket: Ticket, conversation: ClientConversation, reply: int) -> int:
     """The estimated number of tokens in the request that was sent.
 
-    The last `reply` messages of the session are the reply, which is not counted. 0 if the size is unknown, because the
-    session was folded after the request was sent.
+    The last `reply` messages of the session are the reply and are not counted. The result is 0 if the session was
+    folded after the request was sent, because the size is then unknown.
     """
     state = conversation.session.state
     if ticket.is_folded is is_unfolded(state, conversation.start):

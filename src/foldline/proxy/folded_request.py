@@ -7,21 +7,22 @@ shows unchanged. So between two folds, the request only grows at its end, as the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foldline.json_text import dumps, encode, loads
+from foldline.json_text import decode, dumps, encode, loads
 from foldline.message import Message
-from foldline.proxy.conversation import ClientHistory
+from foldline.proxy.conversation import ClientHistory, RecalledReply
+from foldline.proxy.pin_marks import added_mark, with_mark
 from foldline.session.state import State
 from foldline.view.compose import head
 from foldline.wire.formats import Format, LossCollector
 
 
 def is_unfolded(state: State, start: int) -> bool:
-    """Whether the view of a session is the client's history without a change.
+    """Whether the view of a session is the same as the client's history.
 
-    `start` is the position of its first message.
+    `start` is the position of the history's first message in the session.
     """
     fold = state.timeline.fold
     if fold is None:
@@ -29,58 +30,137 @@ def is_unfolded(state: State, start: int) -> bool:
     return fold.cut <= start and not (fold.pinned or fold.carried or fold.stubs or fold.digest or state.pruned)
 
 
-def folded_body(state: State, history: ClientHistory, places: Sequence[int]) -> bytes:
+def folded_body(
+    state: State, history: ClientHistory, places: Sequence[int], recalled: Mapping[int, RecalledReply] | None = None
+) -> bytes:
     """The request body with the view of a session.
 
-    `places` has an entry for each message of the request that is in the session: the number of messages in the session
-    up to and including it. The messages after these are new.
+    `places` has an entry for each leading message of the request that is in the session. The entry is the number of
+    messages in the session up to and including this message. All later messages of the request are new.
     """
-    pieces = _head_elements(state, history.format) + _kept_elements(state, history, places)
-    scan, lead = history.scan, [history.scan.element(index) for index in range(history.lead)]
+    scan = history.scan
+    pieces, pins = _head_elements(state, history.format)
+    pieces += _kept_elements(state, history, places, recalled or {})
+    lead = [scan.element(index) for index in range(history.lead)]
     if history.format.join_turns is not None:
-        joined = history.format.join_turns([loads(piece) for piece in lead + pieces])
-        pieces, lead = [dumps(element) for element in joined], []
-    text = scan.text
-    return encode(text[: scan.list_start + 1] + ",".join(lead + pieces) + text[scan.list_end - 1 :])
+        joined = history.format.join_turns([_value(piece) for piece in lead + pieces])
+        pieces, lead = [encode(dumps(element)) for element in joined], []
+    body = scan.with_elements(lead + pieces)
+    if pins and history.format.name == "anthropic" and (mark := added_mark(body, scan.list_start)):
+        pieces[pins - 1] = with_mark(pieces[pins - 1], mark)
+        body = scan.with_elements(lead + pieces)
+    return body
 
 
-def _head_elements(state: State, format: Format) -> list[str]:
-    """The JSON texts of the messages before the cut: pins, digest, and messages that the fold carried over."""
-    timeline = state.timeline
-    loss = LossCollector()
-    return [text for message in head(timeline)[timeline.lead :] for text in _rendered(message, format, loss)]
+def _head_elements(state: State, format: Format) -> tuple[list[bytes], int]:
+    """The JSON texts of the messages before the cut: pins, digest, and messages that the fold carried over.
+
+    The second value is the number of elements up to the last pin; 0 if nothing is pinned.
+    """
+    timeline, loss = state.timeline, LossCollector()
+    pinned = timeline.fold.pinned if timeline.fold is not None else ()
+    elements: list[bytes] = []
+    pins = 0
+    for message in head(timeline)[timeline.lead :]:
+        elements += _rendered(message, format, loss)
+        if pinned and message is timeline.shown[pinned[-1]]:
+            pins = len(elements)
+    return elements, pins
 
 
-def _kept_elements(state: State, history: ClientHistory, places: Sequence[int]) -> list[str]:
+def recalled_body(history: ClientHistory, places: Sequence[int], recalled: Mapping[int, RecalledReply]) -> bytes | None:
+    """The client's request body plus the recall calls that the client has not seen; None if there are no such calls."""
+    if not recalled:
+        return None
+    scan, pieces = history.scan, list[bytes]()
+    was_replaced = False
+    for index in range(len(history)):
+        place = places[index] if index < len(places) else 0
+        replaced = _recalled(recalled, place, places[index - 1] if index else -1)
+        pieces += [scan.element(index)] if replaced is None else replaced
+        if was_replaced and replaced is None:
+            _join_last(pieces, history.format)
+        was_replaced = replaced is not None
+    return scan.with_elements(pieces)
+
+
+def _join_last(pieces: list[bytes], format: Format) -> None:
+    """Join the last two elements if both hold tool results, because the results of one reply must be in one message."""
+    joined = format.join(_value(pieces[-2]), _value(pieces[-1])) if format.join is not None else None
+    if joined is not None:
+        pieces[-2:] = [encode(dumps(joined))]
+
+
+def _recalled(recalled: Mapping[int, RecalledReply], place: int, before: int) -> list[bytes] | None:
+    """The JSON texts that replace a message; None if the message does not belong to a reply with recall calls.
+
+    The first message of such a reply is replaced by `RecalledReply.elements`; the list for its other messages is empty.
+    `place` and `before` are the places of the message and of the previous message in the session.
+    """
+    for first, reply in recalled.items():
+        if first <= place <= reply.last:
+            return [encode(element) for element in reply.elements] if before < first else []
+    return None
+
+
+def _kept_elements(
+    state: State, history: ClientHistory, places: Sequence[int], recalled: Mapping[int, RecalledReply]
+) -> list[bytes]:
     """The JSON texts of the messages after the cut.
 
     If the view shows a message unchanged, the client's own text is used.
     """
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
     first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))
-    kept: list[str] = []
+    kept: list[bytes] = []
     before = places[first - 1] if first > history.lead else -1
+    was_replaced, usable = False, _unchanged(state, recalled)
     for index in range(first, len(history)):
         place = places[index] if index < len(places) else 0
         position = place - 1
+        replaced = _recalled(usable, place, before) if usable else None
         is_new = index >= len(places) or place == before or position >= len(timeline.messages)
-        if is_new or timeline.shown[position] is timeline.messages[position]:
+        if replaced is not None:
+            kept += replaced
+        elif is_new or timeline.shown[position] is timeline.messages[position]:
             kept.append(scan.element(index))
         else:
             kept += _rendered(timeline.shown[position], history.format, loss)
+        if was_replaced and replaced is None:
+            _join_last(kept, history.format)
+        was_replaced = replaced is not None
         before = place
     return kept
 
 
-def _rendered(message: Message, format: Format, loss: LossCollector) -> list[str]:
+def _unchanged(state: State, recalled: Mapping[int, RecalledReply]) -> dict[int, RecalledReply]:
+    """The replies with recall calls that the view shows unchanged.
+
+    If a fold has removed the thinking of a reply, the thinking in the reply's recall calls is invalid, too. Such a
+    reply is left out here, so it is sent without recall calls, as the client has it.
+    """
+    shown, messages = state.timeline.shown, state.timeline.messages
+    return {
+        first: reply
+        for first, reply in recalled.items()
+        if first > state.timeline.cut
+        and all(shown[at] is messages[at] for at in range(first - 1, min(reply.last, len(messages))))
+    }
+
+
+def _rendered(message: Message, format: Format, loss: LossCollector) -> list[bytes]:
     elements: list[Any] = format.render(message, loss)
-    return [dumps(_without_marks(element) if format.name == "anthropic" else element) for element in elements]
+    return [encode(dumps(_without_marks(element) if format.name == "anthropic" else element)) for element in elements]
+
+
+def _value(element: bytes) -> Any:
+    return loads(decode(element))
 
 
 def _without_marks(element: Any) -> Any:
-    """A rendered message without its cache marks, which are those of an earlier request.
+    """A rendered message without its cache breakpoints, because they were set for an earlier request.
 
-    Messages in the client's own text keep the marks of this request.
+    Messages that are passed on exactly as the client sent them keep their breakpoints, which belong to this request.
     """
     if not isinstance(element, dict):
         return element

@@ -29,7 +29,7 @@ def header(headers: RawHeaders, name: bytes) -> str:
 
 
 def to_upstream(headers: RawHeaders, length: int | None) -> list[tuple[str, str]]:
-    """The headers of the request to the provider. `length` is the length of the body; None if it is not known."""
+    """The headers of the request to the provider. `length` is the length of the body; None if it is unknown."""
     sent = [
         (name.decode("latin-1"), _text(value))
         for name, value in _end_to_end(headers, _NOT_TO_UPSTREAM)
@@ -47,8 +47,20 @@ def to_client(headers: RawHeaders, own: Iterable[tuple[str, str]] = ()) -> list[
     return kept
 
 
+def with_betas(headers: list[tuple[str, str]], betas: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The headers with further values of `anthropic-beta`."""
+    name = "anthropic-beta"
+    present = [value for key, value in headers if key.lower() == name]
+    have = {one.strip() for value in present for one in value.split(",")}
+    added = [beta for beta in betas if beta not in have]
+    if not added:
+        return headers
+    others = [(key, value) for key, value in headers if key.lower() != name]
+    return [*others, (name, ",".join([*present, *added]))]
+
+
 def _end_to_end(headers: RawHeaders, dropped: frozenset[bytes]) -> Iterable[tuple[bytes, bytes]]:
-    """The headers without those in `dropped` and those that the header `Connection` names."""
+    """The headers, except those in `dropped` and those that the header `Connection` names."""
     named = [value.lower() for name, value in headers if name.lower() == b"connection"]
     if named:
         dropped = dropped.union(option.strip() for value in named for option in value.split(b","))

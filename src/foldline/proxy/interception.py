@@ -1,10 +1,13 @@
-"""The interface between passing a request on and what foldline does with it (record, fold, answer itself)."""
+"""The interface between the code that passes requests on and the code that records, folds or answers them."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from foldline.message import Message, ToolCall
 from foldline.proxy.api_calls import ApiCall
 from foldline.proxy.forwarded_headers import RawHeaders
 
@@ -45,8 +48,10 @@ class OutgoingRequest:
     is_large: bool = False
     """Whether the request may be too large for the window.
 
-    The beginning of the response is then read before it is passed on.
+    If so, the beginning of the response is examined before it is passed on.
     """
+    offers_recall: bool = False
+    """Whether the body offers the recall tool, whose calls the proxy answers."""
     ticket: Any = None
     """What the interceptor needs to record the response; None if nothing is recorded."""
 
@@ -84,18 +89,26 @@ class Interceptor(Protocol):
     ) -> OutgoingRequest | None:
         """The request to send after the provider refused a request; None if the refusal is to be passed on."""
 
-    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
-        """Begin to record an exchange. Returns immediately."""
+    async def recall(self, sent: OutgoingRequest, calls: Sequence[ToolCall]) -> list[Message]:
+        """The results of recall calls in the reply to a request."""
+
+    def record(
+        self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse
+    ) -> asyncio.Future[None] | None:
+        """Begin to record an exchange.
+
+        Returns a future that is done when the exchange is recorded; None if nothing is recorded.
+        """
 
     async def close(self) -> None:
-        """Wait until all exchanges are recorded, and release what the interceptor holds."""
+        """Wait until all exchanges are recorded, and release all resources."""
 
 
 class PassThrough:
     """An interceptor that changes and records nothing."""
 
     async def prepare(self, request: ClientRequest) -> OutgoingRequest:
-        """The client's own request."""
+        """Return the client's request unchanged."""
         return OutgoingRequest(body=request.body)
 
     async def retry(
@@ -104,11 +117,21 @@ class PassThrough:
         sent: OutgoingRequest,  # noqa: ARG002
         error: ReceivedResponse,  # noqa: ARG002
     ) -> OutgoingRequest | None:
-        """None: every refusal is passed on."""
+        """Returns None, because every refusal is passed on."""
         return None
 
-    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
-        """Do nothing."""
+    async def recall(self, sent: OutgoingRequest, calls: Sequence[ToolCall]) -> list[Message]:  # noqa: ARG002
+        """Returns no results, because the recall tool is not offered."""
+        return []
+
+    def record(
+        self,
+        request: ClientRequest,  # noqa: ARG002 (nothing is recorded)
+        sent: OutgoingRequest,  # noqa: ARG002
+        response: ReceivedResponse,  # noqa: ARG002
+    ) -> asyncio.Future[None] | None:
+        """Returns None, because nothing is recorded."""
+        return None
 
     async def close(self) -> None:
         """Do nothing."""

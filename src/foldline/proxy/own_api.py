@@ -1,6 +1,7 @@
-"""Answers foldline's own paths: health and readiness, figures, and the page.
+"""Answers requests to foldline's own paths: health and readiness, figures, and the page.
 
-Everyone may read health and readiness. Figures need the token, or a client on this machine.
+Everyone may read health and readiness. Figures may be read with the token. If no token is set, they may be read only
+from this machine.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 class OwnApi:
     """Answers the paths under /foldline/.
 
-    `reads` maps a path below /foldline/api/ to a function that gets the rest of the path and the query and returns an
-    answer. `page` is an ASGI application that answers all other paths.
+    `reads` maps the first name in a path below /foldline/api/ to a function. The function gets the rest of the path and
+    the query, and returns an answer. `page` is an ASGI application that answers all other paths.
     """
 
     def __init__(  # noqa: PLR0913  # all but one are named at the call

@@ -98,7 +98,7 @@ def _anthropic(model: str, text: str, *, streams: bool) -> OwnAnswer:
 def _stream(events: Any) -> bytes:
     """The events as the body of a stream.
 
-    Every event gets a number, as OpenAI's format demands; Anthropic's clients ignore it.
+    Every event gets a number, as OpenAI's format demands. Anthropic's clients ignore the number.
     """
     lines = []
     for number, (kind, value) in enumerate(events):

@@ -1,7 +1,7 @@
 """Decides what to send for a request: the client's own bytes, or the view of its folded session.
 
-Only values in memory are used. But if the session has to be folded now, its new messages are written to the ledger
-first.
+The decision uses only values in memory. But if the session has to be folded before this request is sent, the new
+messages are first written to the ledger.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.conversation import ClientConversation
 from foldline.proxy.conversations import ConversationGroup, Conversations, Located
 from foldline.proxy.folded_request import folded_body, is_unfolded
-from foldline.proxy.session_edits import fold_before, rewind
+from foldline.proxy.recall_relay import RecallTrail
+from foldline.proxy.session_edits import fold_before, release_long_prompt, rewind
 from foldline.proxy.session_names import new_session_name
+from foldline.session.record import ATTEMPTS
 from foldline.session.session import Session
 from foldline.view.identity import ViewIdentity
 
-CHARS_PER_TOKEN = 2
-"""A request is certainly not too large if it has fewer characters than this number times the tokens of the window."""
-LARGE_CHARS = 200_000
-"""A request with more characters than this may be too large for a provider whose window is smaller than the configured
-one.
-"""
+BYTES_PER_TOKEN = 2
+"""A token is assumed to have at least this many bytes. So 400,000 bytes certainly fit a window of 200,000 tokens."""
+LARGE_BYTES = 200_000
+"""A request with more bytes than this counts as large (see `RequestPlanner.is_large`)."""
 COLD_S = 270.0
-"""After a pause of this many seconds, the prompt cache may have expired. A fold is then cheaper."""
+"""After a pause of this many seconds, the session may be folded before the request is sent.
+
+The prompt cache may have expired by then, which makes a fold cheaper.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,18 +50,20 @@ class Ticket:
     is_folded: bool = False
     fold_key: str = ""
     """The key of the fold in the view that was sent."""
-    sent_text: str = ""
-    """The body that was sent; "" if it was the client's own."""
+    sent_body: bytes = b""
+    """The body that was sent; empty if the client's own body was sent."""
     sent_at: float = 0.0
     """When the request was sent, in seconds since 1970."""
     is_edited: bool = False
     """Whether the client changed messages that it had sent before."""
     is_retried: bool = False
     is_held_out: bool = False
+    recall: RecallTrail | None = None
+    """The recall calls that were answered; None if the tool was not offered."""
     _entered: ClientConversation | None = None
 
     def enter(self) -> None:
-        """Add 1 to the number of requests of the conversation that are being answered."""
+        """Count this request in `in_flight` of its conversation while it is being answered."""
         if self.conversation is not None and self._entered is None:
             self._entered = self.conversation
             self._entered.in_flight += 1
@@ -108,17 +113,17 @@ class RequestPlanner:
         state = conversation.session.state
         if is_unfolded(state, conversation.start) or located.alignment.place < state.timeline.cut:
             return None
-        return folded_body(state, located.history, located.alignment.places)
+        return folded_body(state, located.history, located.alignment.places, conversation.recalled)
 
     def fold_now(self, ticket: Ticket) -> bytes | None:
-        """The body after a fold, for a request that the provider refused as too large; None if
-        nothing can be folded.
+        """Fold the session of a request that the provider refused as too large, and return the new body.
+
+        Returns None if nothing can be folded.
         """
         if ticket.conversation is None:
             self.create(ticket)
         self.write(ticket)
-        session = self._session(ticket)
-        if session.fold() is None and session.fold(force=True) is None:
+        if self._session(ticket).fold(refused=True) is None:
             return None
         return self._view_body(ticket, plan=False)
 
@@ -129,15 +134,20 @@ class RequestPlanner:
         group, history = ticket.group, ticket.located.history
         opened = self.conversations.ledger_of(group.tenant)
         taken = {one.session.name for one in group.conversations}
-        name = new_session_name(group.client_id, _SessionNames(self.conversations, group.tenant, taken))
         tools = history.scan.field("tools")
-        session = opened.session(
-            name,
-            model=ticket.model or self.settings.model,
-            policy=self.settings.policy,
-            tools=tools if isinstance(tools, list) else (),
-            format=ticket.format,
-        )
+        names = _SessionNames(self.conversations, group.tenant, taken)
+        for _ in range(ATTEMPTS):
+            name = new_session_name(group.client_id, names)
+            session = opened.session(
+                name,
+                model=ticket.model or self.settings.model,
+                policy=self.settings.policy,
+                tools=tools if isinstance(tools, list) else (),
+                format=ticket.format,
+            )
+            if not session.state.timeline.messages:
+                break
+            taken.add(name)  # another process was faster
         conversation = self.conversations.add(group, session)
         conversation.settings = (ticket.model, ticket.tools)
         system = history.system()
@@ -148,11 +158,23 @@ class RequestPlanner:
         ticket.conversation = conversation
         return conversation
 
+    def catch_up(self, ticket: Ticket) -> None:
+        """If other processes have added messages to the session, find the messages of the request in it again."""
+        conversation, located = ticket.conversation, ticket.located
+        if not self.conversations.shared or conversation is None or located.is_compacted:
+            return
+        if conversation.catch_up():
+            found = conversation.align(located.history)
+            ticket.located = Located(history=located.history, conversation=conversation, alignment=found)
+
     def write(self, ticket: Ticket) -> None:
         """Add the new messages of a request to its session.
 
-        If the client changed earlier messages, they go to a new branch.
+        If the client changed an earlier message, this message and all later messages are written to a new branch. But
+        if the client changed only a reply that it had not sent back before, the client's version replaces the recorded
+        reply.
         """
+        self.catch_up(ticket)
         conversation, located = ticket.conversation, ticket.located
         if conversation is None:
             return
@@ -176,9 +198,10 @@ class RequestPlanner:
         )
 
     def _at(self, ticket: Ticket, conversation: ClientConversation, place: int) -> ClientConversation:
-        """The conversation, shortened so that it ends at `place`.
+        """A conversation with only the first `place` messages of the session.
 
-        If only an unconfirmed reply has to go, the same conversation is shortened; else the result is a new branch.
+        If this removes only a reply that the client has not sent back yet, the conversation itself is shortened.
+        Otherwise, and while a request is being answered, the result is a new branch.
         """
         if place == conversation.length:
             return conversation
@@ -196,7 +219,7 @@ class RequestPlanner:
         return ticket.conversation.session
 
     def _follow_settings(self, ticket: Ticket) -> None:
-        """Tell the session that the client changed the model or the tools."""
+        """Update the model and the tools of the session if the client has changed them."""
         conversation = ticket.conversation
         if conversation is None or conversation.settings == (ticket.model, ticket.tools):
             return
@@ -205,8 +228,9 @@ class RequestPlanner:
         conversation.settings = (ticket.model, ticket.tools)
 
     def is_held_out(self, conversation: ClientConversation) -> bool:
-        """Whether a session belongs to the share that is never folded. The name of the session
-        determines the result.
+        """Whether a session is recorded but never folded (see `ProxySettings.holdout_ratio`).
+
+        The result depends only on the name of the session.
         """
         share = self.settings.holdout_ratio
         if not share:
@@ -217,20 +241,20 @@ class RequestPlanner:
     # The size
 
     def may_overflow(self, ticket: Ticket) -> bool:
-        """Whether a client's request may be too large for its window. Only its length is checked."""
-        return len(ticket.located.history.scan.text) > self._least_chars(ticket)
+        """Whether a client's request may be too large for its window. Only the length of its body is checked."""
+        return len(ticket.located.history.scan.data) > self._least_bytes(ticket)
 
     def is_large(self, ticket: Ticket, body: bytes | None) -> bool:
-        """Whether the provider may refuse a request as too large. Its window may be smaller than the configured one."""
-        length = len(ticket.located.history.scan.text) if body is None else len(body)
-        return self.settings.mode == "fold" and length > min(LARGE_CHARS, self._least_chars(ticket))
+        """Whether a request may be too large for the provider, whose window may be smaller than the configured one."""
+        length = len(ticket.located.history.scan.data) if body is None else len(body)
+        return self.settings.mode == "fold" and length > min(LARGE_BYTES, self._least_bytes(ticket))
 
-    def _least_chars(self, ticket: Ticket) -> int:
-        """A request with at most this number of characters certainly fits its window."""
+    def _least_bytes(self, ticket: Ticket) -> int:
+        """The number of bytes that a request must exceed before it may be too large for its window."""
         name = ticket.model or self.settings.model
         if name not in self._windows:
             self._windows[name] = self.settings.policy.window_tokens or model_of(name).window
-        return self._windows[name] * CHARS_PER_TOKEN
+        return self._windows[name] * BYTES_PER_TOKEN
 
     def _is_due(self, ticket: Ticket) -> bool:
         """Whether the session may have to be folded before this request is sent."""
@@ -257,30 +281,37 @@ class RequestPlanner:
     def _view_body(self, ticket: Ticket, *, plan: bool = True) -> bytes | None:
         """The body for the current view; None if nothing is folded.
 
-        `plan` lets the session fold first if its policy demands it.
+        If `plan` is True, a fold that the policy demands is made first.
         """
         session, located = self._session(ticket), ticket.located
         conversation = ticket.conversation
         is_written = located.alignment.elements == len(located.history)
         if plan and is_written:
+            release_long_prompt(session)
             session.view()
         else:
             session.refresh()
         state = session.state
         ticket.identity = state.identity().extension
         if conversation is None or is_unfolded(state, conversation.start):
+            if state.unbound:  # the client's own request has thinking that the view leaves out
+                ticket.identity = ticket.identity.with_unknown_prefix
             return None
         if located.alignment.place < state.timeline.cut:
-            raise FoldlineError("the request ends before the fold")
+            raise FoldlineError("the request ends before the first message that the fold keeps")
         ticket.is_folded, ticket.fold_key = True, state.identity().fold_key
-        return folded_body(state, located.history, located.alignment.places)
+        return folded_body(state, located.history, located.alignment.places, conversation.recalled)
 
 
 class _SessionNames:
-    """The names of a tenant's sessions."""
+    """The session names that are taken: those in `names`, and those of the tenant's sessions that have messages.
+
+    A session without messages was left behind by a process that died, so its name may be used again.
+    """
 
     def __init__(self, conversations: Conversations, tenant: str, names: set[str]) -> None:
         self._store, self._names = conversations.ledger_of(tenant).store, names
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names or bool(self._store.branches(str(name)))
+        store = self._store
+        return name in self._names or any(store.head(branch).length for branch in store.branches(str(name)))

@@ -1,4 +1,4 @@
-"""The receipts as JSON: totals since the start, the receipts of a session, and the extra cost of an expired cache."""
+"""Receipts as JSON: totals since the proxy started, receipts of a session, and the extra cost of an expired cache."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _stores_with(store: Store, session: str) -> list[Store]:
 
 
 def _newest(store: Store, session: str) -> Receipt | None:
-    """The newest receipt of a session in all its branches and all tenants."""
+    """The newest receipt of all sessions with this name, over all branches and tenants."""
     found = [last_receipt(own, branch) for own in _stores_with(store, session) for branch in own.branches(session)]
     return max((one for one in found if one is not None), key=lambda one: one.id, default=None)
 
 
 def _value(found: Any) -> dict[str, Any]:
-    """A receipt or a sum as a JSON value, with usages as objects."""
+    """A receipt, or a sum of receipts, as a JSON value. Usages become objects."""
     value = asdict(found)
     value.pop("field_hashes", None)
     return {**value, "usage": found.usage._asdict(), "untouched": found.untouched._asdict()}

@@ -1,19 +1,23 @@
 """Makes the receipt of an exchange: what the request cost, and what the client's own request would have cost.
 
-The figures for the client's own request are computed from the previous receipt. Between two folds, both requests grow
-by the same messages, so by the same number of tokens. If a fold was made in between, the growth is estimated from the
-number of bytes. It is assumed that the cache would have held what the client's previous request left in it.
+The figures for the client's own request are computed from the previous receipt. Between two folds, the request that was
+sent and the client's own request grow by the same number of tokens. If a fold was made since the previous receipt, the
+growth is estimated from the number of bytes. The cache is assumed to hold everything that the client's previous request
+would have left in it.
 """
 
 from __future__ import annotations
 
-from foldline.ledger.receipts import CacheMiss, Receipt
+from dataclasses import replace
+
+from foldline.ledger.receipts import CacheMiss, Receipt, added
 from foldline.message import Usage
 from foldline.models.table import model as model_of
 from foldline.models.table import usage_cost
 from foldline.proxy.cache_misses import FOLD, NewRequest, answered_request, cached_tokens, find_miss, ttl_seconds
 from foldline.proxy.conversation import ClientConversation
 from foldline.proxy.planned_request import Ticket
+from foldline.proxy.recall_relay import RecallTrail
 from foldline.proxy.request_difference import field_hashes
 
 
@@ -24,7 +28,7 @@ def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage,
     if ticket.is_folded:
         hashes[FOLD] = ticket.fold_key
     request = NewRequest(
-        text=ticket.sent_text or history.scan.text,
+        body=ticket.sent_body or history.scan.data,
         format=ticket.format,
         model=ticket.model,
         usage=usage,
@@ -33,8 +37,8 @@ def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage,
         is_edited=ticket.is_edited,
     )
     miss = find_miss(previous, request) if previous is not None else None
-    client_bytes = len(history.scan.text)
-    sent_bytes = len(ticket.sent_text) or client_bytes
+    client_bytes = len(history.scan.data)
+    sent_bytes = len(ticket.sent_body) or client_bytes
     untouched = usage
     if ticket.is_folded:
         before = previous.receipt if previous is not None else None
@@ -58,8 +62,21 @@ def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage,
         sent_at=ticket.sent_at,
         field_hashes=hashes,
     )
-    conversation.sent = answered_request(receipt, request.text)
-    return receipt
+    conversation.sent = answered_request(receipt, request.body)
+    return _with_recall(receipt, ticket.recall)
+
+
+def _with_recall(receipt: Receipt, trail: RecallTrail | None) -> Receipt:
+    """The receipt with the cost of all requests that recall calls caused."""
+    if trail is None or not trail.calls:
+        return receipt
+    prices, usage = model_of(receipt.model).prices, receipt.usage
+    output = sum(one.output for one in trail.usages)  # the output of the joined reply has it already
+    for one in trail.usages:
+        usage = added(usage, one)
+    usage = usage._replace(output=usage.output - output)
+    usd = usage_cost(usage, prices) if prices is not None else None
+    return replace(receipt, usage=usage, usd=usd, recall_calls=trail.calls)
 
 
 def untouched_usage(
@@ -87,9 +104,9 @@ def untouched_usage(
 
 
 def replace_prompt(usage: Usage, *, fresh: int, read: int, written: int) -> Usage:
-    """A usage with other figures for the prompt.
+    """A copy of a usage with new figures for the prompt.
 
-    If the usage has tokens that are cached for an hour, all written tokens count as such.
+    If the usage has tokens that are cached for an hour, all written tokens count as cached for an hour.
     """
     hour = written if usage.cache_write_1h else 0
     return usage._replace(input=fresh, cache_read=read, cache_write=written, cache_write_1h=hour)

@@ -1,22 +1,24 @@
 """The interceptor that records conversations and folds them. If it fails, the client's own request is sent.
 
-Planning and recording run in threads. All work on one group of conversations is done in the order of its arrival, so
-that the reply to a request is recorded before the client's next request is planned.
+Planning and recording run in threads. All work on the conversations with the same tenant and client id (a
+`ConversationGroup`) is done in the order of its arrival. So the reply to a request is recorded before the client's next
+request is planned.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 from foldline.events import LOG
-from foldline.json_text import decode, encode
 from foldline.ledger.receipts import Receipt
+from foldline.message import Message, ToolCall
 from foldline.proxy.api_calls import ApiCall
-from foldline.proxy.body_scan import NotScannable, scan_body
+from foldline.proxy.body_scan import NotScannable, common_length, scan_body
 from foldline.proxy.compaction_answers import (
     SEALED,
     compaction_answer,
@@ -30,33 +32,48 @@ from foldline.proxy.conversations import ConversationGroup, Conversations, Locat
 from foldline.proxy.credentials import hash_key, tenant_of
 from foldline.proxy.exchange_counters import ExchangeCounters
 from foldline.proxy.exchange_recorder import ExchangeRecorder
+from foldline.proxy.exchange_reports import Reporter, exchange_report, report_to
 from foldline.proxy.forwarded_headers import header
 from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
-from foldline.proxy.overflow_signals import is_overflow
 from foldline.proxy.partial_requests import PARTIAL, partial_refusal
 from foldline.proxy.planned_request import RequestPlanner, Ticket
+from foldline.proxy.recall_offer import body_with_recall, recall_results
 from foldline.proxy.session_names import client_session_id
 from foldline.redact.redact import redact_error
 from foldline.wire.formats import request_format
+from foldline.wire.overflow_signals import is_overflow_answer
 
 T = TypeVar("T")
 THREADS = 8
 
 
-class _Busy(Exception):
-    """Earlier work on the same group takes too long."""
+class UnplannedRequest(NamedTuple):
+    """A request that was passed on unchanged because planning it failed.
+
+    If possible, the request is recorded after its response.
+    """
+
+    group: ConversationGroup
+    body: bytes
+    sent_at: float
 
 
 class RecordingInterceptor:
     """Records exchanges and folds sessions."""
 
     def __init__(
-        self, settings: ProxySettings, conversations: Conversations, clock: Callable[[], float] = time.time
+        self,
+        settings: ProxySettings,
+        conversations: Conversations,
+        clock: Callable[[], float] = time.time,
+        counters: ExchangeCounters | None = None,
+        reporters: Sequence[Reporter] = (),
     ) -> None:
         self.settings, self.conversations, self._clock = settings, conversations, clock
         self.planner = RequestPlanner(settings, conversations)
-        self.recorder = ExchangeRecorder(settings, self.planner)
-        self.counters = ExchangeCounters()
+        self.counters = counters or ExchangeCounters()
+        self.recorder = ExchangeRecorder(settings, self.planner, self.counters)
+        self.reporters = reporters
         self._key = hash_key(conversations.store)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
         self._stuck: set[ConversationGroup] = set()
@@ -65,66 +82,93 @@ class RecordingInterceptor:
     # Planning
 
     async def prepare(self, request: ClientRequest) -> OutgoingRequest:
-        """The request to send: the client's own, or the one for its folded session."""
+        """The request to send: the client's own request, or the request for the folded session."""
         try:
-            text = self._text(request)
+            body = self._body(request)
         except NotDecodable as error:
             return self._pass_on(request, error)
-        group = self._group(request)
+        group, started_at = self._group(request), self._clock()
         try:
             async with asyncio.timeout(self.settings.prepare_s):
-                outgoing = await self._run(group, lambda: self._plan(request, group, text))
+                outgoing = await self._run(group, lambda: self._plan(request, group, body))
         except NotScannable:
             return OutgoingRequest(body=request.body, notes=(("recorded", "no"),))
         except Exception as error:  # noqa: BLE001 (any fault of our own: the client's request is sent)
-            return self._pass_on(request, error)
+            late = UnplannedRequest(group, body, started_at) if request.call.kind == "create" else None
+            return replace(self._pass_on(request, error), ticket=late)
+        if outgoing.answer is not None:
+            answered = ReceivedResponse(status=outgoing.answer.status, headers=(), is_complete=True)
+            report = exchange_report(request, outgoing, answered, None, self._clock(), started_at)
+            report_to(self.reporters, report)
         if isinstance(outgoing.ticket, Ticket) and outgoing.ticket.conversation is not None:
             outgoing.ticket.enter()
         return outgoing
 
-    def _plan(self, request: ClientRequest, group: ConversationGroup, text: str) -> OutgoingRequest:
+    def _plan(self, request: ClientRequest, group: ConversationGroup, given: bytes) -> OutgoingRequest:
         call = request.call
-        own_items = SEALED in text
-        if own_items:
-            text = self._readable(text, call.format)
-        located = self.conversations.locate(group, text, call.format)
+        read = self._readable(group, given) if call.format == "openai-responses" else given
+        located = self.conversations.locate(group, read, call.format)
         scan = located.history.scan
         if any(scan.field(key) for key in PARTIAL):
             if self.settings.refuses_partial and call.kind == "create":
                 return OutgoingRequest(body=request.body, answer=partial_refusal(call.format, scan.field))
-            raise NotScannable("it carries only what is new")
+            raise NotScannable("the request contains only the new messages")
         if call.kind == "count":
             body = self.planner.count_body(located) if self.settings.mode == "fold" else None
+            body = self._offer(located, body, call.format) or body
             return OutgoingRequest(body=body or request.body, is_rewritten=body is not None)
         model = call.model or str(scan.field("model") or "")
         if self.settings.answers_compaction:
             answer = self._answer_compaction(group, located, call, model)
             if answer is not None:
                 return answer
-        ticket = Ticket(
+        ticket = self._ticket(call, group, located, self._clock())
+        body = self.planner.plan(ticket) if self.settings.mode == "fold" and call.kind == "create" else None
+        if body is None and read is not given:
+            body = read
+        offered = self._offer(ticket.located, body, call.format) if call.kind == "create" else None
+        return replace(self._outgoing(request, offered or body, ticket), offers_recall=offered is not None)
+
+    def _ticket(self, call: ApiCall, group: ConversationGroup, located: Located, sent_at: float) -> Ticket:
+        scan = located.history.scan
+        return Ticket(
             group=group,
             located=located,
             conversation=located.conversation,
-            model=model,
+            model=call.model or str(scan.field("model") or ""),
             tools=scan.field_text("tools"),
             format=call.format,
-            sent_at=self._clock(),
+            sent_at=sent_at,
             is_edited=_is_edited(located),
         )
-        body = self.planner.plan(ticket) if self.settings.mode == "fold" and call.kind == "create" else None
-        if body is None and own_items:
-            body = encode(text)
-        return self._outgoing(request, body, ticket)
 
-    def _readable(self, text: str, name: str) -> str:
+    def _offer(self, located: Located, body: bytes | None, format: str) -> bytes | None:
+        """The request body with the recall tool; None if the tool is not offered."""
+        if not self.settings.offers_recall or self.settings.mode != "fold":
+            return None
+        return body_with_recall(located, body, format)
+
+    async def recall(self, sent: OutgoingRequest, calls: Sequence[ToolCall]) -> list[Message]:
+        """The results of recall calls, read from the session of a request."""
+        ticket: Ticket = sent.ticket
+        return await self._run(ticket.group, lambda: recall_results(ticket.conversation, calls))
+
+    def _readable(self, group: ConversationGroup, data: bytes) -> bytes:
         """A request body in which each compaction item that this proxy wrote is replaced by a readable message."""
-        format = request_format(name)
-        return with_readable_items(text, scan_body(text, format.list_key), format, self._key)
+        known = common_length(data, group.plain)
+        if data.find(SEALED, max(0, known - len(SEALED))) < 0:
+            group.plain = data
+            return data
+        group.sealed = scan_body(data, request_format("openai-responses").list_key, group.sealed)
+        return with_readable_items(group.sealed, self._key)
 
     def _answer_compaction(
         self, group: ConversationGroup, located: Located, call: ApiCall, model: str
     ) -> OutgoingRequest | None:
-        """The answer to a client's request to compact its conversation; None if the request is another one."""
+        """The answer to a client's request to compact its conversation.
+
+        Returns None if the request asks for no compaction, or if no digest can be written.
+        """
         asked = compaction_request(located.history, call.kind)
         if asked is None:
             return None
@@ -148,7 +192,7 @@ class RecordingInterceptor:
         if ticket.conversation is not None:
             session = ticket.conversation.session
             notes.append(("session", session.name.encode("ascii", "replace").decode()))
-            if body is not None:
+            if ticket.is_folded:
                 notes.append(("folds", str(session.folds)))
             notes += _cache_note(ticket)
         return OutgoingRequest(
@@ -160,7 +204,7 @@ class RecordingInterceptor:
         )
 
     def _pass_on(self, request: ClientRequest, error: BaseException) -> OutgoingRequest:
-        """The client's own request. It is sent after an error in foldline, which is logged."""
+        """Log an error of foldline, and return the client's own request."""
         self.counters.add(faults=1)
         LOG.warning("a request is passed on unchanged: %s: %s", type(error).__name__, redact_error(error))
         return OutgoingRequest(body=request.body, notes=(("fault", type(error).__name__),))
@@ -172,7 +216,7 @@ class RecordingInterceptor:
     ) -> OutgoingRequest | None:
         """Fold the session and return its smaller request, if the provider refused `sent` as too large.
 
-        None if the provider refused it for another reason, or if nothing can be folded.
+        Returns None if the provider refused it for another reason, or if nothing can be folded.
         """
         ticket = sent.ticket
         if not isinstance(ticket, Ticket) or self.settings.mode != "fold" or request.call.kind != "create":
@@ -180,7 +224,7 @@ class RecordingInterceptor:
         try:
             coding = header(error.headers, b"content-encoding")
             body = decode_body(b"".join(error.chunks), coding, limit=self.settings.max_bytes)
-            if not is_overflow(error.status, body) or (
+            if not is_overflow_answer(error.status, body) or (
                 ticket.conversation and self.planner.is_held_out(ticket.conversation)
             ):
                 return None
@@ -197,35 +241,49 @@ class RecordingInterceptor:
 
     # Recording
 
-    def record(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> None:
-        """Begin to record an exchange. All earlier work on its group is done first."""
+    def record(
+        self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse
+    ) -> asyncio.Future[None] | None:
+        """Begin to record an exchange. It is recorded after all earlier work on the same `ConversationGroup`."""
         ticket = sent.ticket
         if request.call.kind != "count":
-            self.counters.add(requests=1, folded=int(sent.is_rewritten))
-        if not isinstance(ticket, Ticket):
-            return
-        task = asyncio.get_running_loop().create_task(self._record(ticket, sent, response))
+            self.counters.add(requests=1, folded=isinstance(ticket, Ticket) and ticket.is_folded)
+        ended_at = self._clock()
+        if not isinstance(ticket, Ticket | UnplannedRequest):
+            if request.call.kind != "count":
+                report_to(self.reporters, exchange_report(request, sent, response, None, ended_at))
+            return None
+        task = asyncio.get_running_loop().create_task(self._record(request, sent, response, ended_at))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    async def _record(self, ticket: Ticket, sent: OutgoingRequest, response: ReceivedResponse) -> None:
+    async def _record(
+        self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse, ended_at: float
+    ) -> None:
+        receipt = None
         try:
-            receipt = await self._run(ticket.group, lambda: self._write(ticket, sent, response))
+            receipt = await self._run(sent.ticket.group, lambda: self._write(request, sent, response))
             if receipt is not None:
                 self.counters.add_receipt(receipt)
-                self.counters.set(truncated=self.recorder.truncations)
         except Exception as error:  # noqa: BLE001 (the client has its response)
             self.counters.add(faults=1)
             LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))
+        report_to(self.reporters, exchange_report(request, sent, response, receipt, ended_at))
 
-    def _write(self, ticket: Ticket, sent: OutgoingRequest, response: ReceivedResponse) -> Receipt | None:
+    def _write(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> Receipt | None:
+        if isinstance(sent.ticket, UnplannedRequest):
+            located = self.conversations.locate(sent.ticket.group, sent.ticket.body, request.call.format)
+            late = self._ticket(request.call, sent.ticket.group, located, sent.ticket.sent_at)
+            return self.recorder.record(late, response)
+        ticket: Ticket = sent.ticket
         ticket.leave()
         if sent.is_rewritten:
-            ticket.sent_text = decode(sent.body)
+            ticket.sent_body = sent.body
         return self.recorder.record(ticket, response)
 
     async def readiness(self) -> str:
-        """The reason why the proxy cannot record requests; "" if it can."""
+        """The reason why the proxy cannot record requests; "" if it can record them."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.settings.prepare_s):
@@ -248,9 +306,9 @@ class RecordingInterceptor:
     # Order
 
     async def _run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
-        """Run work in a thread, after all earlier work on the group."""
+        """Run `work` in a thread, after all earlier work on the same `ConversationGroup`."""
         if group in self._stuck:
-            raise _Busy("earlier work on this session takes too long")
+            raise TimeoutError("earlier work on this session takes too long")
         await group.order.acquire()
         future = asyncio.get_running_loop().run_in_executor(self._threads, work)
 
@@ -271,10 +329,10 @@ class RecordingInterceptor:
         tenant = "" if self.settings.single_user else tenant_of(request.headers, request.query, self._key)
         return self.conversations.group(tenant, client_session_id(request.headers))
 
-    def _text(self, request: ClientRequest) -> str:
+    def _body(self, request: ClientRequest) -> bytes:
+        """The body of a request, decompressed."""
         coding = header(request.headers, b"content-encoding")
-        limit = self.settings.max_bytes
-        return decode(decode_body(request.body, coding, limit=limit) if coding else request.body)
+        return decode_body(request.body, coding, limit=self.settings.max_bytes) if coding else request.body
 
 
 def _ignore(future: asyncio.Future[Any]) -> None:
@@ -290,9 +348,7 @@ def _is_edited(located: Located) -> bool:
 
 
 def _cache_note(ticket: Ticket) -> list[tuple[str, str]]:
-    """The header that says whether the cache of the previous request has expired, and how much more the request then
-    costs.
-    """
+    """The header that says whether the cache of the previous request has expired, and what an expired cache costs."""
     sent = ticket.conversation.sent if ticket.conversation is not None else None
     price = sent.cold if sent is not None else None
     if price is None:

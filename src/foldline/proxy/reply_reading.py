@@ -13,13 +13,9 @@ def read_reply(response: ReceivedResponse, format: str, *, limit: int) -> Stream
     if response.status != 200 or response.is_dropped or not response.chunks:
         return None
     coding = header(response.headers, b"content-encoding")
-    assembler = Assembler(format)
-    if coding:
-        try:
-            assembler.feed(decode_body(b"".join(response.chunks), coding, limit=limit))
-        except NotDecodable:
-            return None
-    else:
-        for chunk in response.chunks:
-            assembler.feed(chunk)
+    assembler, data = Assembler(format), b"".join(response.chunks)
+    try:
+        assembler.feed(decode_body(data, coding, limit=limit) if coding else data)
+    except NotDecodable:
+        return None
     return assembler.finish()

@@ -1,7 +1,7 @@
 """Finds the first difference between a request and the previous one, as a prompt cache sees them.
 
 A prompt cache compares tools, system text and messages, in this order, regardless of their order in the body. Cache
-marks are instructions to the cache and not part of the prompt, so they are left out of the comparison.
+breakpoints are instructions to the cache and not part of the prompt, so they are left out of the comparison.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from foldline.json_text import encode
-from foldline.proxy.body_scan import BodyScan, NotScannable, scan_body
+from foldline.proxy.body_scan import BodyScan, NotScannable, common_length, scan_body
 from foldline.wire.formats import Format
 
 _TOOLS = ("tools", "functions")
@@ -36,20 +36,20 @@ class Difference(NamedTuple):
     """`tools`, `system`, `settings` or `history`."""
     path: str
     offset: int
-    """Index of the first byte of the newer body that differs."""
+    """Index of the first byte at which the newer body differs from the older one."""
 
 
 def field_hashes(scan: BodyScan, format: Format) -> dict[str, str]:
-    """Short hashes of tools, system text and settings of a request, without their cache marks."""
+    """Short hashes of tools, system text and settings of a request, without their cache breakpoints."""
     found = {kind: "".join(map(scan.field_text, keys)) for kind, keys in _fields(format).items()}
     return {kind: _hash(text) for kind, text in found.items() if text}
 
 
-def first_difference(before: str, after: str, format: Format) -> Difference | None:
+def first_difference(before: bytes, after: bytes, format: Format) -> Difference | None:
     """The first difference between two request bodies; None if the newer one continues the older one.
 
     >>> from foldline.wire.formats import request_format
-    >>> first_difference('{"messages": [1, 2]}', '{"messages": [1, 3, 4]}', request_format("anthropic"))
+    >>> first_difference(b'{"messages": [1, 2]}', b'{"messages": [1, 3, 4]}', request_format("anthropic"))
     Difference(kind='history', path='messages[1]', offset=17)
     """
     try:
@@ -65,7 +65,7 @@ def first_difference(before: str, after: str, format: Format) -> Difference | No
 
 
 def _fields(format: Format) -> dict[str, tuple[str, ...]]:
-    """The names of the fields that a cache compares before the messages, in the order of the comparison."""
+    """The names of the fields that a cache compares before the messages, by kind and in the order of comparison."""
     return {"tools": _TOOLS, "system": (format.system_key,), "settings": _SETTINGS.get(format.name, ())}
 
 
@@ -80,20 +80,20 @@ def _field_difference(old: BodyScan, new: BodyScan, key: str) -> tuple[str, int]
         pairs = zip_longest(before, after, fillvalue=_MARKS)
         index = next((at for at, (one, other) in enumerate(pairs) if without_marks(one) != without_marks(other)), 0)
         path = f"{key}[{index}]"
-    return path, _byte_offset(new.text, start + _common(old.field_text(key), new.field_text(key)))
+    return path, start + common_length(_field_bytes(old, key), _field_bytes(new, key))
 
 
 def _element_difference(old: BodyScan, new: BodyScan, format: Format) -> Difference | None:
     for index in range(len(old.ends)):
         path = f"{format.list_key}[{index}]"
         if index >= len(new.ends):
-            return Difference("history", path, _byte_offset(new.text, new.list_end - 1))
+            return Difference("history", path, new.list_end - 1)
         before, after = old.element(index), new.element(index)
         if before == after or without_marks(old.values[index]) == without_marks(new.values[index]):
             continue
         value = new.values[index]
         is_system = isinstance(value, dict) and value.get("role") in _LEADING and format.name != "anthropic"
-        offset = _byte_offset(new.text, new.starts[index] + _common(before, after))
+        offset = new.starts[index] + common_length(before, after)
         return Difference("system" if is_system and _is_leading(new, index) else "history", path, offset)
     return None
 
@@ -104,7 +104,7 @@ def _is_leading(scan: BodyScan, index: int) -> bool:
 
 
 def without_marks(value: Any) -> Any:
-    """A JSON value without cache marks. A content that is a text is replaced by a list of one text block."""
+    """A JSON value without cache breakpoints. Content that is a text becomes a list with one text block."""
     if isinstance(value, dict):
         kept = {key: without_marks(item) for key, item in value.items() if key not in _MARKS}
         if isinstance(kept.get("content"), str) and "role" in kept:
@@ -119,23 +119,12 @@ def _hash(text: str) -> str:
     return blake2b(encode(text), digest_size=8).hexdigest()
 
 
-def _common(before: str, after: str) -> int:
-    """The number of equal characters at the start of two texts."""
-    low, high = 0, min(len(before), len(after))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if before.startswith(after[low:middle], low):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _field_bytes(scan: BodyScan, key: str) -> bytes:
+    found = scan.fields.get(key)
+    return b"" if found is None else scan.data[found.start : found.end]
 
 
-def _byte_offset(text: str, index: int) -> int:
-    return len(encode(text[:index]))
-
-
-def added_blocks(before: str, after: str, format: Format) -> int:
+def added_blocks(before: bytes, after: bytes, format: Format) -> int:
     """The number of content blocks in the messages that a request adds to those of the previous request."""
     try:
         old, new = scan_body(before, format.list_key), scan_body(after, format.list_key)

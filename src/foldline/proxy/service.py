@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,10 +17,14 @@ from foldline.errors import ConfigError
 from foldline.proxy.application import Application
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.conversations import Conversations
+from foldline.proxy.exchange_counters import ExchangeCounters
+from foldline.proxy.exchange_reports import Reporter, log_report
 from foldline.proxy.interception import PassThrough
 from foldline.proxy.own_api import Handler, OwnApi
 from foldline.proxy.receipt_api import receipt_reads
 from foldline.proxy.recording_interceptor import RecordingInterceptor
+from foldline.proxy.server_workers import fork_workers
+from foldline.proxy.telemetry import open_telemetry
 
 STOP_S = 30
 """Maximum number of seconds to wait for running responses when the server stops."""
@@ -48,12 +52,17 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def build(settings: ProxySettings, clock: Callable[[], float] = time.time) -> Application:
+def build(
+    settings: ProxySettings,
+    clock: Callable[[], float] = time.time,
+    counters: ExchangeCounters | None = None,
+    reporters: Sequence[Reporter] = (),
+) -> Application:
     """The application of a proxy. Opens the ledger, which is closed when the server stops."""
     if settings.mode == "off":
         return Application(settings, PassThrough(), OwnApi(settings))
-    conversations = Conversations(settings.ledger)
-    interceptor = RecordingInterceptor(settings, conversations, clock)
+    conversations = Conversations(settings.ledger, shared=settings.is_shared)
+    interceptor = RecordingInterceptor(settings, conversations, clock, counters, reporters)
     own = OwnApi(
         settings,
         ready=interceptor.readiness,
@@ -66,7 +75,7 @@ def build(settings: ProxySettings, clock: Callable[[], float] = time.time) -> Ap
 
 
 def _page(conversations: Conversations, token: str) -> Handler | None:
-    """The web page, if it is installed."""
+    """The web page; None if it is not installed."""
     if find_spec("foldline.page") is None or find_spec("foldline.page.app") is None or find_spec("starlette") is None:
         return None
     make: Callable[..., Handler] = import_module("foldline.page.app").page_app
@@ -100,24 +109,38 @@ def _is_news(record: logging.LogRecord) -> bool:
     return "returned without completing response" not in text and "Unsupported upgrade request" not in text
 
 
-def serve(
+def serve(  # noqa: PLR0913  # all but one are named at the call
     settings: ProxySettings,
     *,
     tls: TlsFiles | None = None,
     started: Callable[[str], None] | None = None,
     descriptor: int | None = None,
+    workers: int = 0,
+    telemetry: bool = False,
 ) -> None:
     """Run the proxy until it gets SIGTERM or SIGINT. `started` is called with the address.
 
-    `descriptor` is the file descriptor of a listening socket that another process has opened.
+    `descriptor` is the file descriptor of a listening socket that another process has opened. `workers` is the number
+    of worker processes. If it is 0, this process serves the socket itself. `telemetry` reports exchanges to
+    OpenTelemetry.
     """
     bound = listen(settings.host, settings.port) if descriptor is None else socket.socket(fileno=descriptor)
     try:
-        application = build(settings)
-        if started is not None:
-            host, port = bound.getsockname()[:2]
-            scheme = "https" if tls and tls.certificate else "http"
-            started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        counters = ExchangeCounters(max(1, workers))
+        host, port = bound.getsockname()[:2]
+        scheme = "https" if tls and tls.certificate else "http"
+        address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        if workers:
+            if started is not None:
+                started(address)
+            index = fork_workers(workers)
+            if index is None:
+                return
+            counters.worker = index
+        reporters = (log_report, open_telemetry()) if telemetry else (log_report,)
+        application = build(settings, counters=counters, reporters=reporters)
+        if started is not None and not workers:
+            started(address)
         server(application, tls=tls).run(sockets=[bound])
     finally:
         bound.close()

@@ -6,19 +6,38 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from foldline.errors import Conflict
+from foldline.events import LOG
 from foldline.session.record import ATTEMPTS, too_many_conflicts
 from foldline.session.session import Session
 
+PROMPT_SHARE = 0.25
+"""The first prompt stays in every view only if it takes at most this share of the usable window."""
+
+
+def release_long_prompt(session: Session) -> None:
+    """Let the next fold remove the first prompt, if this prompt is long and the session has a newer prompt.
+
+    A long prompt that stays in every view leaves little or no room for the history. The proxy cannot ask the user what
+    to do. The digest quotes the prompt.
+    """
+    state, prompts = session.state, session.state.timeline.prompts
+    if not state.policy.keep_first_prompt or len(prompts) < 2:
+        return
+    tokens, most = state.scaled(state.timeline.tokens(prompts[0])), PROMPT_SHARE * state.usable
+    if tokens > most:
+        LOG.info("%s: the first prompt (%d tokens) does not stay in every view", session.name, tokens)
+        session.use(policy=state.policy.but(keep_first_prompt=False))
+
 
 def rewind(session: Session, length: int) -> None:
-    """Shorten the session to its first `length` messages. The ledger keeps the others."""
+    """Shorten the session to its first `length` messages. The ledger keeps the other messages."""
     _change(session, lambda entry: session.record.move(length, entry))
 
 
 def fold_before(session: Session, position: int, *, reason: str) -> None:
     """Fold everything before a position, without a digest.
 
-    The client's own summary at that position replaces it.
+    The client's own summary, which is the message at that position, replaces the folded messages.
     """
 
     def fold(entry: int) -> object:
@@ -34,7 +53,7 @@ def fold_before(session: Session, position: int, *, reason: str) -> None:
             carried=(),
             carried_tokens=0,
             stubs={},
-            after=planned.after - left_out,
+            after=planned.after - state.scaled(left_out),
         )
         return session.record.fold(state.complete(bare, None), entry)
 

@@ -1,4 +1,4 @@
-"""Names a session by the headers with which clients name their conversations."""
+"""Takes the name of a session from the headers in which clients name their conversations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 120
 
 
 def client_session_id(headers: RawHeaders) -> str:
-    """The id that the client gives its conversation; "" if it gives none."""
+    """The id that the client gives its conversation; "" if the client gives none."""
     found = next((value for name in _NAMES if (value := header(headers, name).strip())), "")
     if not found:
         return ""
@@ -29,7 +29,7 @@ def printable_name(text: str) -> str:
 
 
 def new_session_name(client_id: str, taken: Container[str]) -> str:
-    """A name for a new session: the client's id, or a random name without one.
+    """A name for a new session: the client's id, or a random name if the client gives no id.
 
     If the id is taken, a number is appended.
 

@@ -1,7 +1,7 @@
-"""Keeps a proxy process running on one socket: if it dies, another one takes over the same socket.
+"""Keeps a proxy process running on one socket: if the process dies, another process takes over.
 
-The supervisor holds the listening socket, so a client that connects while no process runs waits for the next one
-instead of being refused.
+The supervisor holds the listening socket. So if a client connects while no process runs, the client is not refused. It
+waits for the next process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RESTART_S = 0.05
 """Seconds to wait before a process that ended early is started again. The time doubles with each further early end."""
 MAX_RESTART_S = 2.0
 SETTLED_S = 5.0
-"""A process that ran for at least this many seconds did not end early."""
+"""A process that ends after fewer seconds than this has ended early."""
 STOP_S = 15.0
 """Maximum number of seconds to wait until the process has stopped. Then it is killed."""
 

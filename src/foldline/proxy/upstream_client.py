@@ -11,7 +11,7 @@ import aiohttp
 from yarl import URL
 
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp would add by default."""
+"""Headers that aiohttp adds by default. They are switched off, so that only the client's own headers are sent."""
 
 
 class UpstreamFailed(Exception):

@@ -1,7 +1,7 @@
 """The configured providers, and the address to which a request is passed on.
 
-The address depends on the configuration and on the path of the request. No header and no field of a request changes the
-host to which it is sent.
+The address depends on the configuration and on the path of the request. Requests are sent only to configured hosts: no
+header and no field of a request can name another host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMES = tuple(dict.fromkeys(VENDORS.values()))
 _UNSAFE = re.compile(rb"[\x00-\x20\x7f\\#]|(?:^|/)(?:\.|%2e){1,2}(?=/|;|\Z)", re.IGNORECASE)
 """Matches a path that a server may resolve to another path, such as one with `..`."""
 _SIGNS = {b"anthropic-version": "anthropic", b"x-goog-api-key": "gemini"}
-"""Headers that show the vendor, for paths that several vendors use."""
+"""Headers by which the vendor is recognised if the path does not determine it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Upstreams:
         return cls(shared=shared, by_vendor=by_vendor)
 
     def choose(self, vendor: str | None, headers: RawHeaders) -> URL | None:
-        """The base address for a vendor. For a path of no known API, the headers determine the vendor."""
+        """The base address for a vendor. If `vendor` is None, the headers determine the vendor."""
         if vendor is None:
             vendor = next((_SIGNS[name] for name, _ in headers if name in _SIGNS), "openai")
             if vendor not in self.by_vendor and len(self.by_vendor) == 1:
@@ -79,8 +79,8 @@ def _address(text: str) -> URL:
 def target(base: URL, path: bytes, query: bytes) -> URL | None:
     """The address of a request at a provider; None if the path is unsafe.
 
-    The path of the base is put before the path of the request. If the base ends as the path begins (`/v1`), this part
-    is not repeated.
+    The path of the base comes before the path of the request. If the base ends with a part such as
+    `/v1`, and the path of the request begins with the same part, the part is not repeated.
 
     >>> str(target(URL("http://h/v1"), b"/v1/models", b"limit=5"))
     'http://h/v1/models?limit=5'
