@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from foldline.session import Ledger
 from support.browsers import Visit, served_ledger, visit
@@ -31,9 +31,64 @@ def test_a_message_is_pinned_and_the_pin_is_taken_back(visitor: Visit, example: 
     assert sorted(example.session(NAME).pins) == ["task"]
 
 
+def test_a_pin_is_shown_at_once_and_the_list_stays_in_place(visitor: Visit, example: Ledger) -> None:
+    page = visitor.session(tab="transcript", message=100)
+    row = page.get_by_role("button", name=re.compile("^#100 "))
+    button = page.get_by_role("button", name="Pin", exact=True)
+    expect(button).to_be_visible()
+    page.wait_for_timeout(800)
+    before = row.bounding_box()
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/api/session?*", hold)  # the session is not measured again yet
+    button.click()
+    expect(page.get_by_role("button", name="Unpin", exact=True)).to_be_visible()
+    expect(page.locator(".flag.pin")).to_be_visible()
+    page.route("**/api/session?*", lambda route: route.continue_())
+    for route in waiting:
+        route.continue_()
+    page.wait_for_timeout(2_000)
+    assert row.bounding_box() == before
+    assert sorted(example.session(NAME).pins) == ["#100", "task"]
+
+
+def test_a_folded_message_is_brought_back_as_a_copy_that_is_named(visitor: Visit, example: Ledger) -> None:
+    length = len(example.session(NAME).timeline)
+    page = visitor.session(tab="transcript", message=10)
+    page.get_by_role("button", name="Bring back").click()
+    toast(page, f"A copy of #10 .*was added as #{length + 1}")
+    row = page.get_by_role("button", name=re.compile("^#10 "))
+    expect(row).to_contain_text(f"brought back as #{length + 1}")
+    expect(page.get_by_role("button", name="Unpin")).to_be_visible()
+    assert example.session(NAME).state.snapshot.pins["#10"] == length
+    undo(page)
+    toast(page, f"Removed the pin #10. The copy #{length + 1} stays in the request until the next fold")
+    expect(page.get_by_role("button", name="Bring back")).to_be_visible()
+    expect(row).not_to_contain_text("brought back")
+
+
+def test_a_message_with_undo_stays_and_covers_no_content(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", message=100)
+    page.clock.install()
+    page.get_by_role("button", name="Pin", exact=True).click()
+    toast(page, "Pinned #100")
+    page.clock.fast_forward(25_000)
+    note, list_box = page.locator(".toast").bounding_box(), page.locator(".transcript").bounding_box()
+    assert note is not None
+    assert list_box is not None
+    assert note["y"] + note["height"] <= list_box["y"]
+    page.clock.fast_forward(6_000)
+    expect(page.locator(".toast")).to_have_count(0)
+
+
 def test_a_pin_is_removed_from_the_window(visitor: Visit, example: Ledger) -> None:
     page = visitor.session()
-    page.get_by_role("button", name="Unpin").click()
+    card = page.get_by_role("region", name="Kept in every request")
+    expect(card).to_contain_text("first prompt, kept by the policy")
+    card.get_by_role("button", name="Unpin #1").click()
     toast(page, "Removed the pin task")
     expect(page.get_by_role("button", name="Unpin")).to_have_count(0)
     assert not example.session(NAME).pins
@@ -43,7 +98,7 @@ def test_a_fold_up_to_a_message_is_previewed_edited_made_and_taken_back(visitor:
     before = example.session(NAME).timeline.cut
     page = visitor.session(tab="transcript", message=109)
     page.get_by_role("button", name="Fold up to here…").click()
-    dialog = page.get_by_role("dialog", name="Preview of the fold")
+    dialog = page.get_by_role("dialog", name="Preview: fold up to and with #109")
     expect(dialog).to_contain_text("Leaves the request")
     expect(dialog).to_contain_text("Each later request")
     assert example.session(NAME).timeline.cut == before
@@ -56,7 +111,8 @@ def test_a_fold_up_to_a_message_is_previewed_edited_made_and_taken_back(visitor:
     assert session.timeline.fold is not None
     assert session.timeline.fold.digest is not None
     assert "Only FL-2231 is open." in session.timeline.fold.digest.message.text
-    expect(page.get_by_text(re.compile(f"{session.timeline.cut} above the line"))).to_be_visible()
+    left = sum(map(len, session.timeline.fold.left))
+    expect(page.get_by_text(f"{left} no longer sent")).to_be_visible()
     undo(page)
     toast(page, "The fold is taken back")
     assert example.session(NAME).timeline.cut == before
@@ -81,21 +137,61 @@ def test_a_fold_is_undone_and_made_again(visitor: Visit, example: Ledger) -> Non
     dialog.get_by_role("button", name="Cancel").click()
     assert example.session(NAME).folds == folds
     page.get_by_role("button", name="Unfold…").click()
+    expect(dialog).to_contain_text("of 22k: the request would not fit, so the next request folds again")
     dialog.get_by_role("button", name="Unfold").click()
     toast(page, "Unfolded")
-    expect(page.get_by_role("heading", name=f"Fold {folds - 1}")).to_be_visible()
+    expect(page.get_by_text(re.compile("^Taken back on "))).to_be_visible()
     assert example.session(NAME).folds == folds - 1
     undo(page)
-    toast(page, "Folded: ")
-    expect(page.get_by_role("heading", name=f"Fold {folds}", exact=True)).to_be_visible()
+    toast(page, f"Fold {folds} applies again: ~17k of 22k")
+    expect(page.get_by_role("button", name="Unfold…")).to_be_visible()
     assert example.session(NAME).folds == folds
+
+
+def test_a_fold_that_was_taken_back_earlier_is_listed_and_restored(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    folds, fold = session.folds, session.timeline.fold
+    assert fold is not None
+    session.unfold()
+    page = visitor.session(tab="folds")
+    expect(page.get_by_role("heading", name=f"Fold {folds - 1}", exact=True)).to_be_visible()
+    page.get_by_role("link", name=re.compile(f"Fold {folds}.*taken back")).click()
+    expect(page.get_by_role("heading", name=f"Fold {folds}", exact=True)).to_be_visible()
+    expect(page.get_by_text("First request with it")).to_be_visible()
+    expect(page.get_by_role("heading", name="Digest", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Fold again").click()
+    toast(page, f"Fold {folds} applies again")
+    expect(page.get_by_role("link", name=re.compile(f"Fold {folds}.*applies now"))).to_be_visible()
+    restored = example.session(NAME).timeline.fold
+    assert restored is not None
+    assert (restored.digest, restored.cut, restored.reason) == (fold.digest, fold.cut, fold.reason)
+
+
+def test_an_unfold_does_not_change_what_was_sent_and_saved(visitor: Visit, example: Ledger) -> None:
+    page = visitor.session()
+    saved = page.get_by_role("region", name="The window now").locator(".stat", has_text="Saved by folds")
+    before = saved.inner_text()
+    labels = page.locator(".chart-folds a")
+    expect(labels).to_have_text([str(number) for number in range(1, example.session(NAME).folds + 1)])
+    example.session(NAME).unfold()
+    expect(labels.last).to_have_accessible_name(re.compile("Unfold of fold"))
+    expect(labels).to_have_count(example.session(NAME).folds + 2)
+    assert saved.inner_text() == before
+    labels.last.click()
+    expect(page.get_by_text(re.compile("^Taken back on "))).to_be_visible()
+
+
+def test_an_older_fold_says_why_it_cannot_be_taken_back(visitor: Visit) -> None:
+    page = visitor.session(tab="folds", fold=2)
+    expect(page.get_by_text("take back the newer folds first")).to_be_visible()
+    expect(page.get_by_role("button", name="Unfold…")).to_have_count(0)
 
 
 def test_advice_leads_to_a_preview_and_to_a_pin(visitor: Visit, example: Ledger) -> None:
     page = visitor.session()
     card = page.get_by_role("region", name="What to do now")
     expect(card).to_contain_text(re.compile("frees ~"))
-    card.get_by_role("button", name=re.compile("Preview a fold up to")).first.click()
+    card.get_by_role("button", name=re.compile("Fold up to here")).first.click()
     expect(page.get_by_role("dialog")).to_contain_text("Leaves the request")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     card.get_by_role("button", name=re.compile("^Pin #")).first.click()

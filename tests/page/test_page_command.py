@@ -11,6 +11,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import foldline
 from support.command import clean
 from support.command import foldline as run
@@ -33,14 +35,15 @@ def get(address: str) -> Any:
     return json.loads(body) if "/api/" in address else body.decode()
 
 
-def ended(process: subprocess.Popen[str]) -> str:
-    process.send_signal(signal.SIGINT)
+def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str:
+    process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert "Traceback" not in errors
     return errors
 
 
-def test_a_ledger_is_served_until_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_ledger_is_served_until_a_signal_ends_the_command_with_code_0(tmp_path: Path, number: int) -> None:
     path = tmp_path / "agent.db"
     with foldline.open(path) as ledger:
         add_session(ledger, "talk", 2)
@@ -50,8 +53,8 @@ def test_a_ledger_is_served_until_ctrl_c(tmp_path: Path) -> None:
         assert "<title>foldline</title>" in get(printed["address"])
         assert [row["session"] for row in get(f"{printed['address']}api/sessions")["sessions"]] == ["talk"]
     finally:
-        ended(process)
-    assert process.returncode in (0, 130, -signal.SIGINT)
+        ended(process, number)
+    assert process.returncode == 0
 
 
 def test_session_files_are_served_without_a_ledger_and_none_is_created(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_the_page_follows_an_agent_that_talks_through_the_proxy(chromium: Browse
         expect(page.get_by_role("heading", name="Request 4")).to_be_visible()
         agent.work(provider, 40, words=200)
         expect(page.get_by_role("heading", name="Request 44")).to_be_visible()
-        expect(page.get_by_text("Folds in force")).to_be_visible()
+        expect(page.get_by_text("Folds", exact=True).last).to_be_visible()
         page.get_by_role("tab", name="Folds").click()
         expect(page.get_by_role("heading", name="What it lost")).to_be_visible()
 
@@ -44,4 +44,4 @@ def test_a_pin_of_the_page_is_in_the_agents_next_request(chromium: Browser, tmp_
         agent.work(provider, 40, words=200)
         assert provider.refused == []
         page.get_by_role("tab", name="Window").click()
-        expect(page.get_by_role("region", name="Pins")).to_contain_text("#3")
+        expect(page.get_by_role("region", name="Kept in every request")).to_contain_text("#3")

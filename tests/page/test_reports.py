@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +39,87 @@ def test_advice_names_what_is_large_repeated_and_read_again() -> None:
     assert kinds[3] == "superseded"
     assert "largest" in kinds.values()
     assert all(row["frees"] is None or row["frees"] > 0 for row in rows)
-    foldable = [row for row in rows if row["before"]]
+    foldable = [row for row in rows if row["leaves"]]
     assert foldable
     assert all(row["costs"] > 0 and row["saves"] > 0 for row in foldable)
+
+
+def test_advice_begins_with_what_pays_back_soonest() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(60_000))
+        session.add(conversation(30, lines=60))
+        with page_client(ledger) as client:
+            rows = client.get("/api/advice", params={"session": "talk"}).json()["rows"]
+    paid = [row["pays_with"] for row in rows if row["pays_with"] is not None]
+    assert len(paid) > 1
+    assert paid == sorted(paid)
+    assert all(row["pays_with"] is None for row in rows[len(paid) :])
 
 
 def test_what_advice_offers_is_what_its_preview_does() -> None:
     with foldline.open(":memory:") as ledger:
         add_session(ledger, "talk", 12, policy=small_policy(20_000))
         with page_client(ledger) as client:
-            row = next(row for row in get(client, "advice", session="talk")["rows"] if row["before"])
-            body = {"session": "talk", "before": row["before"]}
+            row = next(row for row in get(client, "advice", session="talk")["rows"] if row["leaves"])
+            body = {"session": "talk", "through": f"#{row['message']}"}
             preview = client.post("/api/preview", json=body, headers=HEADERS).json()
     assert preview["id"]
     assert preview["cut"] >= row["message"]
+    assert preview["leaves"] == row["leaves"]
+
+
+@pytest.mark.parametrize(("age_s", "is_free"), [(60, False), (3_600, True)])
+def test_a_fold_costs_nothing_once_the_cache_has_expired(age_s: float, is_free: bool) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(20_000))
+        at = time.time() - age_s
+        session.add(*(replace(one, meta=replace(one.meta, at=at)) for one in conversation(12)))
+        with page_client(ledger) as client:
+            row = next(row for row in get(client, "advice", session="talk")["rows"] if row["leaves"])
+            body = {"session": "talk", "through": f"#{row['message']}"}
+            preview = client.post("/api/preview", json=body, headers=HEADERS).json()
+        own = session.preview(force=True)
+    assert own is not None
+    assert [row["costs"] == 0, preview["money_once"] == 0, own.money_once == 0] == [is_free] * 3
+    assert (preview["pays_with"] == 1) == is_free
+
+
+def test_money_names_the_model_of_each_session_and_counts_a_shared_reply_once() -> None:
+    with foldline.open(":memory:") as ledger:
+        for name, model in (("one", "claude-sonnet-5"), ("one/agent-1", "gpt-5.1"), ("fork", "claude-sonnet-5")):
+            session = ledger.session(name, model=model, policy=small_policy(200_000))
+            first = user("Search." if name == "one/agent-1" else "Begin.")
+            reply = with_usage(foldline.message.assistant("Done."), input=1_000, output=10)
+            session.add(first, replace(reply, meta=replace(reply.meta, model=model)))
+        with page_client(ledger) as client:
+            by_model = {row["name"]: row["requests"] for row in get(client, "money", by="model")["groups"]}
+            by_session = {row["name"]: row for row in get(client, "money", by="session")["groups"]}
+            tree = get(client, "tree", session="one/agent-1")
+            paid = {row["session"]: get(client, "totals", session=row["session"]) for row in tree["sessions"]}
+    assert by_model == {"claude-sonnet-5": 1, "gpt-5.1": 1}
+    assert by_session["one/agent-1"]["requests"] == 1
+    assert [row["session"] for row in tree["sessions"]] == ["one", "one/agent-1"]
+    assert tree["usd"] == sum(one["cost"]["usd"] for one in paid.values())
+
+
+def test_money_says_what_folds_saved_in_each_session_and_in_total() -> None:
+    with foldline.open(":memory:") as ledger:
+        for name, talk in (("long", conversation(30)), ("short", conversation(31)[-4:])):
+            session = ledger.session(name, model="claude-sonnet-5", policy=small_policy())
+            for message in talk:
+                if message.role == "assistant":
+                    tokens = session.view().tokens
+                    session.add(with_usage(message, input=tokens, output=20 + len(session)))
+                else:
+                    session.add(message)
+        with page_client(ledger) as client:
+            report = get(client, "money", by="session")
+            by_day = get(client, "money", by="day")
+            saving = get(client, "totals", session="long")["saving"]
+    rows = {row["name"]: row["saved"] for row in report["groups"]}
+    assert saving["money"]
+    assert rows == {"long": {"usd": saving["money"], "from_receipts": False}, "short": None}
+    assert report["saved"] == by_day["saved"] == rows["long"]
 
 
 def _paid_ledger(ledger: Any) -> Any:

@@ -14,14 +14,15 @@ from foldline.message import assistant, tool, user
 from foldline.session import Ledger
 from support import sessions
 from support.browsers import Visit, served, served_ledger, visit
-from support.pages import conversation
+from support.pages import conversation, with_usage
 
 VIEWS: dict[str, tuple[str, str]] = {
     "sessions": ("#/", "fix-the-parser"),
-    "window": ("#/session?session=fix-the-parser&tab=window", "What fills the history"),
+    "window": ("#/session?session=fix-the-parser&tab=window", "What fills history and pins"),
     "transcript": ("#/session?session=fix-the-parser&tab=transcript", "are no longer sent to the model"),
     "folds": ("#/session?session=fix-the-parser&tab=folds&fold=2", "What it lost"),
     "recall": ("#/session?session=fix-the-parser&tab=recall&q=AssertionError", "passage"),
+    "search": ("#/search?q=AssertionError", "passage"),
     "money": ("#/money", "Cache misses"),
     "replay": ("#/replay", "Drop a transcript here"),
 }
@@ -54,7 +55,7 @@ def test_the_list_shows_meters_states_and_savings_and_finds_sessions(visitor: Vi
     expect(row).to_contain_text("of 22k")
     expect(row).to_contain_text(re.compile("saved ~\\$"))
     expect(page.get_by_role("listitem").filter(has_text="release-notes")).to_contain_text("warned")
-    expect(page.locator(".session.child")).to_contain_text("fix-the-parser.2")
+    expect(page.locator(".session.child")).to_contain_text("fix-the-parser/search")
     page.get_by_role("searchbox").fill("release")
     expect(page.locator(".session")).to_have_count(1)
     page.get_by_role("searchbox").fill("")
@@ -70,9 +71,16 @@ def test_the_window_names_its_blocks_marks_and_contents(visitor: Visit) -> None:
     card = page.get_by_role("region", name="The window now")
     for text in ("Digest", "History", "Tool definitions", "folds 20k", "warns 15k", "Until the next fold"):
         expect(card).to_contain_text(text)
+    expect(card.get_by_text(re.compile("^Not in any message: counted by the provider"))).to_be_visible()
     card.locator("summary", has_text="tool results").click()
     expect(card.get_by_text("By file").first).to_be_visible()
-    expect(card).to_contain_text("src/foldline/")
+    file = card.locator(".contents").get_by_role("link").filter(has_text="src/foldline/").first
+    sizes = card.locator(".kind > summary small, .kind > .hbar small").all_inner_texts()
+    shares = [int(text.removesuffix("%")) for text in sizes]
+    assert 98 <= sum(shares) <= 102
+    file.click()
+    expect(page.get_by_role("tab", name="Transcript")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("button", name="Copy handle")).to_be_visible()
 
 
 def test_the_cause_of_the_miss_at_request_31_is_named(visitor: Visit) -> None:
@@ -89,6 +97,58 @@ def test_the_cause_of_the_miss_at_request_31_is_named(visitor: Visit) -> None:
     page.get_by_text(re.compile("cache misses: ")).click()
     page.get_by_role("button", name="Request 31").click()
     expect(page.get_by_role("heading", name="Request 31")).to_be_visible()
+
+
+def test_a_cause_links_the_summary_that_came_in(chromium: Browser) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy="verbatim")
+        session.add([user("one"), with_usage(assistant("yes"), input=10, cache_write=20_000)])
+        session.add([user("What was done so far.", kind="digest"), user("two")])
+        session.add(with_usage(assistant("yes"), input=10, cache_read=4_000, cache_write=9_000))
+        with served_ledger(ledger) as address, visit(chromium, address) as tab:
+            page = tab.session("talk", request=2)
+            fault = page.get_by_text(re.compile("Cause: the client replaced its history by a summary"))
+            fault.get_by_role("link", name="#3").click()
+            expect(page.get_by_role("button", name=re.compile("^#3 digest"))).to_be_visible()
+
+
+def test_every_fold_of_the_chart_can_be_reached_and_none_covers_another(visitor: Visit, example: Ledger) -> None:
+    example.session("fix-the-parser").unfold()
+    example.session("fix-the-parser").refold()
+    page = visitor.session()
+    labels = page.locator(".chart-folds a")
+    folds = example.session("fix-the-parser").folds
+    expect(labels).to_have_count(folds + 1)
+    expect(labels.last).to_have_accessible_name(f"Unfold of fold {folds}, Restored: fold {folds}")
+    boxes = [box for label in labels.all() if (box := label.bounding_box())]
+    for place, box in enumerate(boxes):
+        for other in boxes[:place]:
+            apart_x = box["x"] >= other["x"] + other["width"] - 1 or other["x"] >= box["x"] + box["width"] - 1
+            assert apart_x or box["y"] != other["y"]
+    labels.nth(1).focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Fold 2", exact=True)).to_be_visible()
+
+
+def test_a_phone_shows_the_cost_the_saving_and_the_misses_of_each_session(chromium: Browser, example: Ledger) -> None:
+    size = {"width": 390, "height": 844}
+    with served_ledger(example) as address, visit(chromium, address, viewport=size) as tab:
+        page = tab.open("#/money?by=session")
+        table = page.get_by_role("region", name="By session")
+        for name in ("cost", "saved", "cache misses"):
+            box = table.get_by_role("columnheader", name=name, exact=True).bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= size["width"], name
+
+
+def test_money_shows_what_each_session_and_all_sessions_saved(visitor: Visit) -> None:
+    page = visitor.open("#/money?by=session")
+    total = page.get_by_role("region", name="Total")
+    expect(total).to_contain_text(re.compile(r"Saved by folds, net\s*~\$0\.\d+"))
+    expect(total).to_contain_text("~ marks an estimate")
+    table = page.get_by_role("region", name="By session")
+    expect(table.get_by_role("columnheader", name="saved")).to_be_visible()
+    expect(table.locator("td.saved").first).to_have_text(re.compile(r"^~\$0\.\d+"))
 
 
 def test_the_transcript_is_read_with_the_keyboard(visitor: Visit) -> None:
@@ -126,14 +186,233 @@ def test_the_fold_line_opens_to_the_digest_and_its_sources_lead_to_messages(visi
     expect(row).to_be_in_viewport()
 
 
-def test_a_lost_fact_is_found_again(visitor: Visit) -> None:
-    """The way back: from the loss report to the search, and from there to the message."""
+def test_a_link_leads_to_its_message_although_other_messages_are_open(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", message=10)
+    for number in (20, 24, 48):
+        page.get_by_label("Message number").fill(str(number))
+        page.get_by_label("Message number").press("Enter")
+        opened = page.get_by_role("button", name=re.compile(f"^#{number} "))
+        expect(opened).to_have_attribute("aria-expanded", "true")
+        expect(opened).to_be_focused()
+    page.get_by_role("tab", name="Folds").click()
+    page.evaluate("location.hash = location.hash.replace(/tab=folds.*/, 'tab=transcript&message=26')")
+    row = page.get_by_role("button", name=re.compile("^#26 "))
+    expect(row).to_be_in_viewport()
+    page.wait_for_timeout(1_000)
+    box, around = row.bounding_box(), page.locator(".transcript").bounding_box()
+    assert box
+    assert around
+    assert around["y"] <= box["y"] <= around["y"] + 120
+    assert page.evaluate("scrollY") == 0
+
+
+def test_a_fold_says_what_a_fact_is_and_where_the_full_text_is(visitor: Visit) -> None:
+    page = visitor.session(tab="folds", fold=1)
+    expect(page.get_by_text(re.compile("All [0-9]+ facts are in the digest. The full text of #3-16"))).to_be_visible()
+    expect(page.get_by_text(re.compile("^A fact is a request, a changed file"))).to_be_visible()
+
+
+def test_a_lost_fact_leads_to_the_place_where_it_stands(visitor: Visit) -> None:
     page = visitor.session(tab="folds")
     expect(page.get_by_text("can only be recalled")).to_be_visible()
-    page.locator(".facts a").first.click()
-    expect(page.locator("mark").first).to_be_visible()
-    page.locator(".passage a.m-number").first.click()
-    expect(page.locator(".m-open pre").first).to_be_visible()
+    expect(page.locator(".facts li")).to_have_count(20)
+    every = page.get_by_role("button", name=re.compile(r"Show all \d+"))
+    count = int(every.inner_text().removeprefix("Show all "))
+    assert count > 20
+    every.click()
+    expect(page.locator(".facts li")).to_have_count(count)
+    fact = page.locator(".facts a").nth(1)
+    text = fact.locator("bdi").inner_text()
+    fact.click()
+    found = page.locator(".m-open mark").first
+    expect(found).to_be_in_viewport()
+    assert " ".join(found.inner_text().split()).lower() == " ".join(text.split()).lower()
+
+
+def test_all_messages_are_searched_from_the_start_page(visitor: Visit) -> None:
+    page = visitor.open()
+    page.get_by_role("searchbox").fill("handle")
+    page.get_by_role("link", name="Search all messages for “handle”").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Search all messages")
+    summary = page.get_by_text(
+        re.compile(r"The first 10 passages, the best first: \d+ messages with words of the search")
+    )
+    expect(summary).to_contain_text("The list is cut")
+    expect(page.locator(".passage")).to_have_count(10)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".passage").nth(10)).to_be_visible()
+    page.locator(".passage-line pre").first.click()
+    expect(page.get_by_role("tab", name="Transcript")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".m-open mark").first).to_be_visible()
+
+
+def test_a_name_is_searched_and_its_message_opens_at_the_match(visitor: Visit) -> None:
+    page = visitor.session(tab="recall")
+    page.get_by_role("searchbox").fill("prune_arrival_ratio")
+    page.keyboard.press("Enter")
+    expect(page.locator(".passage mark").first).to_have_text("prune_arrival_ratio")
+    page.locator(".passage a.m-number", has_text="#20").click()
+    expect(page.locator(".m-open mark").first).to_be_in_viewport()
+    expect(page.get_by_role("button", name=re.compile("^#20 "))).to_be_focused()
+    page.go_back()
+    expect(page.get_by_role("searchbox")).to_have_value("prune_arrival_ratio")
+
+
+def test_a_result_without_the_words_is_called_related_or_near(visitor: Visit) -> None:
+    page = visitor.session(tab="recall", q="prune_arrival_ratio")
+    expect(page.locator(".passage").first).to_be_visible()
+    for line in page.locator(".passage-line").all():
+        has_words = line.locator("mark").count() > 0
+        assert has_words != bool(re.search("related|near a match", line.inner_text())), line.inner_text()
+
+
+def test_every_place_of_a_text_is_found_with_the_keyboard(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript")
+    field = page.get_by_role("searchbox", name="Find in the messages")
+    field.fill("prune_arrival_ratio")
+    count = page.locator(".find-count")
+    expect(count).to_have_text(re.compile(r"^\d+ in \d+ messages$"))
+    places = int(count.inner_text().split()[0])
+    assert places >= 3
+    seen = set()
+    for _ in range(places):
+        before = count.inner_text()
+        field.press("Enter")
+        expect(count).not_to_have_text(before)
+        mark = page.locator("mark.current")
+        expect(mark).to_be_in_viewport()
+        expect(mark).to_have_text(re.compile("^prune_arrival_ratio$", re.IGNORECASE))
+        expect(field).to_be_focused()
+        seen.add(count.inner_text())
+    assert seen == {f"{number} of {before.split(' of ')[1]}" for number in range(1, places + 1)}
+    last = count.inner_text()
+    field.press("Shift+Enter")
+    expect(count).not_to_have_text(last)
+    field.fill("no such text anywhere")
+    expect(count).to_have_text("not found")
+
+
+def test_a_match_stands_in_the_middle_and_the_head_of_its_message_stays(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", find="prune_arrival_ratio")
+    mark = page.locator("mark.current")
+    expect(mark).to_be_in_viewport()
+    page.wait_for_timeout(500)
+    place, sight = mark.bounding_box(), page.locator(".transcript").bounding_box()
+    assert place is not None
+    assert sight is not None
+    assert abs(place["y"] + place["height"] / 2 - sight["y"] - sight["height"] / 2) < sight["height"] / 6
+    expect(page.locator(".item.open", has=mark).locator(".m-row")).to_be_in_viewport(ratio=0.9)
+
+
+def test_a_view_that_is_left_at_once_reports_no_error(visitor: Visit) -> None:
+    page = visitor.session(tab="folds")
+    expect(page.locator(".facts a").first).to_be_visible()
+    for wait in (0, 20, 60, 100):
+        page.locator(".facts a").first.click()
+        page.wait_for_timeout(wait)
+        page.get_by_role("link", name="Money").click()
+        page.wait_for_timeout(400)
+        page.go_back()
+        page.get_by_role("tab", name="Folds").click()
+        expect(page.locator(".facts a").first).to_be_visible()
+    assert visitor.errors == []
+
+
+def test_a_click_on_a_bar_chooses_its_request(visitor: Visit) -> None:
+    page = visitor.session()
+    expect(page.get_by_role("heading", name="Request 56")).to_be_visible()
+    over = page.locator(".u-over")
+    box = over.bounding_box()
+    assert box
+    for number in (1, 31, 56):
+        for share in (0.2, 0.5, 0.8):
+            at = (number - 1 + share) / 56 * box["width"]
+            over.click(position={"x": at, "y": box["height"] - 8})
+            expect(page.get_by_role("heading", name=f"Request {number}", exact=True)).to_be_visible()
+    over.hover(position={"x": 30.5 / 56 * box["width"], "y": 50})
+    expect(page.locator(".chart-note")).to_contain_text(re.compile("Request 31: .*cache miss"))
+
+
+def test_a_request_that_does_not_exist_is_named_and_the_largest_is_one_click_away(visitor: Visit) -> None:
+    page = visitor.session(request=10)
+    field = page.get_by_label("Request number")
+    expect(field).to_have_value("10")
+    field.fill("500")
+    field.press("Enter")
+    expect(page.get_by_role("status").get_by_text("There is no request 500: the newest is request")).to_be_visible()
+    expect(field).to_have_value("10")
+    page.get_by_role("button", name="Largest").click()
+    largest = page.evaluate(
+        "fetch('api/requests?session=fix-the-parser').then((answer) => answer.json())"
+        ".then(({requests}) => requests.reduce((most, row) => (row.tokens > most.tokens ? row : most)).number)"
+    )
+    expect(field).to_have_value(str(largest))
+
+
+def test_the_wheel_does_not_change_a_number(visitor: Visit) -> None:
+    page = visitor.session(request=10)
+    field = page.get_by_label("Request number")
+    expect(field).to_have_value("10")
+    field.focus()
+    field.hover()
+    page.mouse.wheel(0, 200)
+    page.wait_for_timeout(300)
+    expect(field).to_have_value("10")
+
+
+def test_the_name_of_a_file_is_not_cut(visitor: Visit) -> None:
+    page = visitor.session()
+    card = page.get_by_role("region", name="The window now")
+    card.locator("summary", has_text="tool results").click()
+    names = card.locator(".groups .path > :last-child")
+    expect(names.first).to_be_visible()
+    for name in names.all():
+        right = "(node) => node.getBoundingClientRect().right"
+        assert name.evaluate(right) <= name.locator("xpath=ancestor::*[@class='hbar-name']").evaluate(right) + 1
+
+
+def test_a_time_in_the_future_is_shown_with_its_date(visitor: Visit) -> None:
+    page = visitor.session(tab="folds")
+    expect(page.locator(".fold-row").first).to_be_visible()
+    text = page.evaluate("import('./format.js').then(({ago}) => ago(Date.now() / 1000 + 7200))")
+    assert re.search(r"\d{1,2} \w+ \d{4}, \d{2}:\d{2}", text)
+
+
+def test_two_requests_are_compared_and_the_address_keeps_them(visitor: Visit) -> None:
+    page = visitor.session(request=30, against=20)
+    table = page.get_by_role("table").filter(has_text="In the request")
+    expect(table.get_by_role("columnheader", name="Request 20")).to_be_visible()
+    expect(table.get_by_role("row", name=re.compile("^Request"))).to_contain_text(re.compile(r"1\dk1\dk"))
+    page.get_by_role("slider", name="Request").fill("31")
+    expect(page.get_by_text(re.compile(r"paid again, for \$0\.0"))).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Request 31")).to_be_visible()
+    expect(table.get_by_role("columnheader", name="Request 20")).to_be_visible()
+
+
+def test_a_session_shows_its_cost_and_its_sub_agents(visitor: Visit) -> None:
+    page = visitor.session()
+    expect(page.get_by_role("region", name="The window now")).to_contain_text(re.compile(r"Cost\$0\.\d+"))
+    card = page.get_by_role("region", name="Sub-agents and further conversations")
+    expect(card).to_contain_text(re.compile(r"67 requests, \$0\.\d+"))
+    card.get_by_role("link", name="fix-the-parser/search").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("fix-the-parser/search")
+    page.locator(".crumbs").get_by_role("link", name="fix-the-parser").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("fix-the-parser")
+
+
+def test_the_tab_key_reaches_a_message_at_the_fold_line(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript")
+    expect(page.get_by_text("are no longer sent to the model")).to_be_visible()
+    expect(page.locator('button.m-row[tabindex="0"]')).to_have_count(1)  # until then, the row is still loading
+    page.get_by_role("button", name="Newest").focus()
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        if "m-row" in (page.evaluate("document.activeElement.className") or ""):
+            break
+    assert "m-row" in page.evaluate("document.activeElement.className")
+    page.keyboard.press("ArrowDown")
+    assert "m-row" in page.evaluate("document.activeElement.className")
 
 
 def test_the_theme_can_be_changed_and_is_remembered(visitor: Visit) -> None:
@@ -257,6 +536,45 @@ def test_the_page_asks_for_its_token_and_keeps_it(chromium: Browser, example: Le
         context.close()
 
 
+def test_the_format_of_an_unknown_transcript_can_be_chosen(visitor: Visit, tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text('{"turns": 3}')
+    page = visitor.open("#/replay")
+    page.locator("#file").set_input_files(file)
+    expect(page.get_by_role("alert")).to_contain_text("odd.json")
+    visitor.errors.clear()  # the browser logs the status 400
+    file.write_text('[{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes."}]')
+    page.get_by_label("Format").select_option("anthropic")
+    page.locator("#file").set_input_files([])
+    page.locator("#file").set_input_files(file)
+    expect(page.get_by_text("anthropic, 2 messages")).to_be_visible()
+    visitor.errors.clear()
+
+
+def test_a_replay_explains_its_policies_and_is_shown_again_later(visitor: Visit, tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    file.write_text(sessions.claude_code())
+    page = visitor.open("#/replay")
+    page.get_by_label("Window").select_option("32000")
+    page.locator("#file").set_input_files(file)
+    expect(page.get_by_role("row", name=re.compile("verbatim never folds; a request"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Facts kept: the share of the facts"))).to_be_visible()
+    page.locator(".chart .u-over").hover()
+    expect(page.locator(".chart-note")).to_contain_text(re.compile("Request [0-9]+.*balanced: ~"))
+    page.get_by_role("link", name="Money").click()
+    page.get_by_role("link", name="Replay").click()
+    expect(page.get_by_role("row", name=re.compile("balanced"))).to_be_visible()
+    expect(page.get_by_label("Window")).to_have_value("32000")
+
+
+def test_a_binary_file_is_not_replayed(visitor: Visit, tmp_path: Path) -> None:
+    file = tmp_path / "picture.png"
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    page = visitor.open("#/replay")
+    page.locator("#file").set_input_files(file)
+    expect(page.get_by_role("alert")).to_have_text(re.compile("picture.png is not a text file"))
+
+
 def test_a_transcript_is_replayed_from_a_file(visitor: Visit, tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
     file.write_text(sessions.claude_code())
@@ -265,3 +583,17 @@ def test_a_transcript_is_replayed_from_a_file(visitor: Visit, tmp_path: Path) ->
     page.locator("#file").set_input_files(file)
     expect(page.get_by_role("row", name=re.compile("balanced"))).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("everything, always"))).to_be_visible()
+
+
+def test_the_heading_of_a_chosen_fold_comes_into_sight(visitor: Visit) -> None:
+    page = visitor.session(tab="folds")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.get_by_role("link", name=re.compile("^Fold 1 ")).dispatch_event("click")
+    expect(page.get_by_role("heading", name="Fold 1")).to_be_in_viewport()
+
+
+def test_all_lost_facts_are_not_called_the_most_important(visitor: Visit) -> None:
+    page = visitor.session(tab="folds", fold=6)
+    expect(page.get_by_text("most important")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Show all")).click()
+    expect(page.get_by_text("most important")).to_be_hidden()

@@ -1,9 +1,9 @@
 """Decides which requests the page answers, and adds headers to every response.
 
 Without a token, only requests from this machine are answered, and only if the header `Host` names this machine.
-Otherwise a page of another site could read the API, by giving its own name the address 127.0.0.1. A call that changes
-something must be JSON, have the header `X-Foldline`, and come from the page itself. A form or a script of another site
-cannot send such a call.
+Otherwise another site's page could read the API if the site's host name resolves to 127.0.0.1 (DNS rebinding). A call
+that changes something must be JSON, have the header `X-Foldline`, and come from the page itself. A form or a script of
+another site cannot send such a call.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ class PageAccess:
 
 
 def is_allowed(scope: Scope, token: str) -> bool:
-    """Whether a request may read an API: with the token if one is set, otherwise from this machine only."""
+    """Whether a request may read an API.
+
+    If a token is set, the request must have the token. Otherwise it must come from this machine.
+    """
     headers = _headers(scope)
     return _has_token(headers, token) if token else is_local(scope, headers)
 
@@ -98,7 +101,7 @@ def _has_token(headers: MutableMapping[str, str], token: str) -> bool:
 
 
 def _refusal_of_change(headers: MutableMapping[str, str]) -> tuple[int, str, str]:
-    """The status and the reason if a changing call is refused; (0, "", "") if it is allowed."""
+    """The status, error and hint if a call that changes something is refused; (0, "", "") if the call is allowed."""
     site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin", "")
     if site != "same-origin" or (origin and urlsplit(origin).netloc != headers.get("host", "")):
         return 403, "the call comes from another site", "use the page itself"

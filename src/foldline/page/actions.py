@@ -1,6 +1,6 @@
-"""The changes that the page can make: preview and make a fold, undo it, pin and unpin.
+"""The changes that the page can make: preview a fold, make a fold, undo a fold, restore a fold, pin and unpin.
 
-All of them are made by `Session`.
+All changes are made by `Session`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from typing import Any
 
 from foldline.cli.shared.output import digest_row, without_secrets
 from foldline.errors import Conflict, InputError
+from foldline.message import Thinking
+from foldline.page.advice import cut_after
+from foldline.page.session_reader import copied_message
 from foldline.page.sources import PageSources
+from foldline.plan.timeline import handle, left_handles
+from foldline.recall.handles import parse_handle
 from foldline.session import Session
 from foldline.session.preview import Preview, preview_of
 
@@ -34,12 +39,18 @@ class PageActions:
         self.sources.reader(owner, session, branch)  # a name that does not exist must not create a session
         return self.sources.ledger_of(owner).session(session, branch=branch)
 
-    def preview(self, *, before: str = "", force: bool = False, instructions: str = "", **where: str) -> dict[str, Any]:
-        """What a fold would do now. `id` is the name of the preview, for `approve`; "" if nothing would be folded."""
+    def preview(
+        self, *, through: str = "", before: str = "", force: bool = False, instructions: str = "", **where: str
+    ) -> dict[str, Any]:
+        """What a fold would do now. `id` names the preview for `approve`; it is "" if nothing would be folded."""
         opened = self._session(**where)
+        if through:
+            before = handle(cut_after(opened.state, parse_handle(through).last))
         found = opened.preview(before=before, force=force, instructions=instructions)
         if found is None:
             return {"id": "", "skip_reason": without_secrets(opened.skip_reason)}
+        warm = not self.sources.reader(**where).is_cold()  # as in the advice, which needs no times of messages
+        found = preview_of(opened.state, found.fold, found.record, warm=warm)
         return {"id": self._keep(found), "skip_reason": "", **_preview_row(found)}
 
     def _keep(self, preview: Preview) -> str:
@@ -52,7 +63,7 @@ class PageActions:
         return name
 
     def approve(self, *, preview: str, digest: str | None, **where: str) -> dict[str, Any]:
-        """Make the fold of a preview, with its digest or with an edited text."""
+        """Make the fold of a preview, with the digest of the preview or with an edited digest."""
         opened = self._session(**where)
         with self._lock:
             found = self._previews.get(preview)
@@ -64,15 +75,13 @@ class PageActions:
         return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
 
     def unfold(self, **where: str) -> dict[str, Any]:
-        """Undo the newest fold. `undo` in the answer is a name for `approve`, which makes the fold again."""
+        """Undo the newest fold. `refold` restores it."""
         opened = self._session(**where)
         taken_back = opened.timeline.fold
         opened.unfold()
         load, plan = opened.load(), opened.plan()
         return {
-            "undo": ""
-            if taken_back is None
-            else self._keep(preview_of(opened.state, taken_back, opened.record.identity)),
+            "back": left_handles(taken_back, opened.timeline.fold),
             "folds": opened.folds,
             "tokens": load.request,
             "usable": load.usable,
@@ -80,18 +89,44 @@ class PageActions:
             "folds_again": plan.fold is not None,
         }
 
-    def pin(self, *, handle: str, text: str, name: str, **where: str) -> dict[str, Any]:
-        """Pin messages or a text."""
+    def refold(self, **where: str) -> dict[str, Any]:
+        """Restore the fold that was taken back last."""
         opened = self._session(**where)
-        return {"pins": list(opened.pin(text, handle=handle, name=name))}
+        opened.refold()
+        load = opened.load()
+        return {"folds": opened.folds, "tokens": load.request, "usable": load.usable}
+
+    def pin(self, *, handle: str, text: str, name: str, **where: str) -> dict[str, Any]:
+        """Pin messages or a text.
+
+        A message that the view does not show unchanged is added again as a note. `messages` names the note.
+        """
+        opened = self._session(**where)
+        names = opened.pin(text, handle=handle, name=name)
+        places = [opened.state.snapshot.pins[one] for one in names]
+        copied = [
+            at for one, place in zip(names, places, strict=True) if (at := copied_message(one, place)) is not None
+        ]
+        return {
+            "pins": list(names),
+            "messages": [place + 1 for place in places],
+            "without_thinking": any(
+                isinstance(part, Thinking)
+                for at in copied
+                for message in opened.record.read(at, at + 1)
+                for part in message.parts
+            ),
+        }
 
     def unpin(self, *, name: str, **where: str) -> dict[str, Any]:
-        """Remove a pin."""
+        """Remove a pin. `copy_of` is the number of the folded message of which the pinned note is a copy, or None."""
         opened = self._session(**where)
         if name not in opened.pins:
             raise InputError(f"unknown pin {name!r}", hint="choose a pin from the list")
+        place = opened.state.snapshot.pins[name]
         opened.unpin(name)
-        return {"pins": [*opened.pins]}
+        original = copied_message(name, place)
+        return {"pins": [*opened.pins], "message": place + 1, "copy_of": None if original is None else original + 1}
 
 
 def _preview_row(preview: Preview) -> dict[str, Any]:

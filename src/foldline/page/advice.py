@@ -22,16 +22,27 @@ _WORDS = 120
 
 
 def advice(reader: SessionReader) -> dict[str, Any]:
-    """The messages that are worth leaving out, the largest first.
+    """The messages that are worth leaving out: those that pay back soonest first, then the largest.
 
-    Each row says what a fold up to that message would do.
+    Each row says what a fold that removes the message would do. `pays_with` is the number of requests after which the
+    fold has saved what it cost; None if this is unknown, or if the fold would never save as much.
     """
     with reader.lock:
         state = reader.state()
+        warm = not reader.is_cold()
         least = max(50, int(_LEAST_SHARE * state.usable))
         found = _candidates(state.timeline, least)
-        rows = [_row(state, index, kind, because, least) for index, (kind, because) in found.items()]
-    return {"version": reader.version(), "rows": sorted(rows, key=lambda row: -row["tokens"])}
+        rows = [
+            {"kind": kind, "because": because, **_row(state, index, least, warm=warm)}
+            for index, (kind, because) in found.items()
+        ]
+    return {"version": reader.version(), "rows": sorted(rows, key=_rank)}
+
+
+def _rank(row: dict[str, Any]) -> tuple[bool, bool, int, int]:
+    """The place of a row in the list, for sorting."""
+    later = row["pays_with"]
+    return not row["leaves"], later is None, later or 0, -row["tokens"]
 
 
 def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
@@ -83,31 +94,35 @@ def _repeated(timeline: Timeline) -> Iterator[tuple[int, int]]:
             newest[key] = index
 
 
-def _row(state: State, index: int, kind: str, because: str, least: int) -> dict[str, Any]:
+def cut_after(state: State, index: int) -> int:
+    """The first cut after a message. A fold with this cut removes the message, its whole step and everything before."""
+    return state.timeline.first_cut(state.policy.atom, index + 1)
+
+
+def _row(state: State, index: int, least: int, *, warm: bool) -> dict[str, Any]:
     timeline = state.timeline
-    following = timeline.first_cut(state.policy.atom, index + 1)
-    plan = state.plan_before(following)
+    plan = state.plan_before(cut_after(state, index))
     row = {
         "message": index + 1,
-        "kind": kind,
-        "because": because,
         "role": timeline.messages[index].role,
         "starts": first_words(timeline.messages[index], _WORDS),
         "tokens": timeline.tokens(index),
-        "before": "",
+        "leaves": "",
         "frees": None,
         "saves": None,
         "costs": None,
+        "pays_with": None,
     }
     if plan.fold is None or plan.fold.before - plan.fold.after < least:
         return row
-    preview = preview_of(state, plan.fold, None)
+    preview = preview_of(state, plan.fold, None, warm=warm)
     each = preview.money_before, preview.money_after
     saves = None if each[0] is None or each[1] is None else each[0] - each[1]
     return {
         **row,
-        "before": handle(following),
+        "leaves": preview.leaves,
         "frees": preview.before - preview.after,
         "saves": saves,
         "costs": preview.money_once,
+        "pays_with": preview.pays_with,
     }

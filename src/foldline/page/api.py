@@ -1,9 +1,9 @@
-"""The reading calls of the page's API."""
+"""The calls of the page's API that only read."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from threading import Lock
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from foldline import __version__
 from foldline.cli.shared.output import without_secrets
 from foldline.errors import InputError
+from foldline.ledger import MAIN
 from foldline.page.advice import advice
-from foldline.page.fold_rows import whole_fold
-from foldline.page.message_rows import message_rows, whole_message
+from foldline.page.fold_rows import lost_facts, whole_fold
+from foldline.page.message_rows import author, find_text, message_rows, whole_message
 from foldline.page.money_report import money_report
 from foldline.page.request_rows import RequestWindow
 from foldline.page.session_reader import SessionReader
@@ -24,12 +25,15 @@ from foldline.page.session_summary import (
     session_report,
     session_summary,
 )
+from foldline.page.session_tree import tree_of
 from foldline.page.sources import PageSources
-from foldline.recall.search import RecallQuery, search
+from foldline.recall.result import RecallResult
+from foldline.recall.search import RecallQuery, search, search_owners
 
 _CACHED = 256
 """Maximum number of answers in the cache."""
-_RECALL_TOKENS = 6_000
+_PASSAGE_TOKENS = 600
+"""Token limit of a search for each wanted passage. A passage may be longer if others are shorter."""
 
 
 class PageApi:
@@ -73,7 +77,7 @@ class PageApi:
         return {"version": sha256(repr(rows).encode()).hexdigest()[:16], "sessions": rows}
 
     def summary(self, **where: str) -> dict[str, Any]:
-        """The figures of a session for the list."""
+        """The figures in a session's row of the session list: model, size and states."""
         return self._cached(session_summary, **where)
 
     def session(self, **where: str) -> dict[str, Any]:
@@ -87,16 +91,16 @@ class PageApi:
         return {**outline, "owner": where["owner"], "can_change": self.sources.can_change(where["owner"])}
 
     def contents(self, **where: str) -> dict[str, Any]:
-        """What fills the history of a session."""
+        """What fills the history and the pins of a session."""
         return self._cached(session_contents, **where)
 
     def requests(self, **where: str) -> dict[str, Any]:
         """The requests of a session."""
         return self._cached(request_report, **where)
 
-    def window(self, *, number: int, **where: str) -> dict[str, Any]:
-        """The window at a request."""
-        return RequestWindow(self.sources.reader(**where)).window_at(number)
+    def window(self, *, number: int, against: int, **where: str) -> dict[str, Any]:
+        """The window at a request, compared with the window at another request."""
+        return RequestWindow(self.sources.reader(**where)).window_at(number, against)
 
     def messages(self, *, start: int, stop: int, **where: str) -> dict[str, Any]:
         """A range of messages."""
@@ -110,25 +114,84 @@ class PageApi:
         """One fold."""
         return whole_fold(self.sources.reader(**where), number)
 
-    def recall(self, *, query: str, everywhere: bool, **where: str) -> dict[str, Any]:
+    def lost_facts(self, *, number: int, **where: str) -> dict[str, Any]:
+        """All facts that the digest of a fold does not show."""
+        return lost_facts(self.sources.reader(**where), number)
+
+    def recall(self, *, query: str, everywhere: bool, results: int, **where: str) -> dict[str, Any]:
         """Search a session, or all sessions of its owner."""
-        if not query.strip():
-            raise InputError("the query is empty", hint="write a question or some words")
         reader = self.sources.reader(**where)
-        found = search(
-            reader.store, reader.branch, RecallQuery(query=query, tokens=_RECALL_TOKENS, everywhere=everywhere)
-        )
-        answer: dict[str, Any] = without_secrets({"query": query, **found.to_dict()})
+        found = search(reader.store, reader.branch, _recall_query(query, results, everywhere=everywhere))
+        answer = self._with_authors(_recall_answer(query, results, found), where)
+        fold = reader.log().fold
+        for passage in answer["results"]:
+            left = fold.left if fold and passage["session"] in ("", reader.branch.session) else ()
+            for line in passage["lines"]:
+                line["folded"] = any(line["message"] - 1 in one for one in left)
+        return answer
+
+    def find(self, *, query: str, **where: str) -> dict[str, Any]:
+        """Every place of a text in a session."""
+        return find_text(self.sources.reader(**where), query)
+
+    def search(self, *, query: str, results: int) -> dict[str, Any]:
+        """Search all sessions of the ledger."""
+        stores = [self.sources.ledger_of(owner).store for owner in self.sources.owners()]
+        found = search_owners(stores, _recall_query(query, results, everywhere=True))
+        return self._with_authors(_recall_answer(query, results, found), {})
+
+    def _with_authors(self, answer: dict[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
+        """The answer of a search, in which each line has the word for its author that the transcript shows."""
+        for passage in answer["results"]:
+            place = {**where, "owner": passage["owner"] or where.get("owner", "")}
+            if passage["session"] not in ("", where.get("session", "")):
+                place = {**place, "session": passage["session"], "branch": MAIN}
+            try:
+                reader = self.sources.reader(**place)
+            except InputError:  # the session has no such branch
+                continue
+            for line in passage["lines"]:
+                line["author"] = next(map(author, reader.messages(line["message"] - 1, line["message"])), line["role"])
         return answer
 
     def advice(self, **where: str) -> dict[str, Any]:
-        """What could leave the window now."""
+        """The messages that could leave the window now."""
         return self._cached(advice, **where)
 
     def totals(self, **where: str) -> dict[str, Any]:
         """The number of requests of a session, and what its folds saved."""
         report = self.requests(**where)
-        return {"requests": len(report["requests"]), "saving": report["saving"]}
+        return {"requests": len(report["requests"]), "saving": report["saving"], "cost": report["cost"]}
+
+    def tree(self, *, owner: str, session: str, branch: str) -> dict[str, Any]:
+        """A session and its related sessions (see `tree_of`), with the cost of each session and the total cost.
+
+        If there is no related session, the list is empty and nothing is measured.
+        """
+        self.sources.reader(owner, session, branch)
+        found, rows = tree_of(self.sources.sessions(), owner, session), []
+        for row in found if len(found) > 1 else ():
+            totals = self.totals(owner=owner, session=row["session"], branch=MAIN)
+            rows.append({**row, "requests": totals["requests"], "usd": totals["cost"]["usd"]})
+        paid = [row["usd"] for row in rows if row["usd"] is not None]
+        return {
+            "sessions": rows,
+            "requests": sum(row["requests"] for row in rows),
+            "usd": sum(paid) if paid else None,
+        }
+
+    def _saved_by_session(self) -> dict[str, list[dict[str, Any]]]:
+        """What the folds of each session saved, by session name. Sessions without folds are left out.
+
+        A name has several entries if several owners use it.
+        """
+        saved: dict[str, list[dict[str, Any]]] = {}
+        for owner in self.sources.owners():
+            for info in self.sources.ledger_of(owner).sessions():
+                where = {"owner": owner, "session": info.name, "branch": MAIN}
+                if MAIN in info.branches and self.sources.reader(**where).fold_history().folds:
+                    saved.setdefault(info.name, []).append(self.totals(**where)["saving"])
+        return saved
 
     def money(self, *, by: str, source: str) -> dict[str, Any]:
         """Tokens and money of all sessions."""
@@ -138,7 +201,24 @@ class PageApi:
         with self._lock:
             found = self._answers.get(key)
         if found is None:
-            found = money_report(stores, sources.logs, by=by, source=source)
+            saved = self._saved_by_session() if source == "ledger" else {}
+            found = money_report(stores, sources.logs, saved, by=by, source=source)
             with self._lock:
                 self._answers[key] = found
         return found
+
+
+def _recall_query(query: str, results: int, *, everywhere: bool) -> RecallQuery:
+    """A query for one passage more than `results`, so that the answer can say whether there are more."""
+    if not query.strip():
+        raise InputError("the query is empty", hint="write a question or some words")
+    wanted = results + 1
+    return RecallQuery(query=query, tokens=wanted * _PASSAGE_TOKENS, results=wanted, everywhere=everywhere)
+
+
+def _recall_answer(query: str, results: int, found: RecallResult) -> dict[str, Any]:
+    """The first passages that were found. `has_more` says whether there are more than `results`."""
+    answer: dict[str, Any] = {"query": query, **found.to_dict(), "has_more": len(found) > results}
+    rows = [{**row, "owner": one.owner} for row, one in zip(answer["results"], found, strict=True)]
+    shown: dict[str, Any] = without_secrets({**answer, "results": rows[:results]})
+    return shown

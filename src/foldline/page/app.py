@@ -3,7 +3,7 @@
     app = page_app(foldline.open("agent.db").store)
     uvicorn.run(app, port=8461)
 
-All addresses in the files are relative, so the application can be mounted below any path that ends in a slash.
+All addresses in the static files are relative, so the application can be mounted below any path that ends in a slash.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def page_app(  # noqa: PLR0913  # all but one are named at the call
     label: str = "",
     read_only: bool = False,
 ) -> Starlette:
-    """The page over a ledger's store, which the caller closes.
+    """The page for a ledger's store. The caller closes the store.
 
     `live` returns the sessions with a request that is being answered. With `all_owners`, the sessions of every owner
-    are shown, else those of the store's owner. `logs` are folders with session files of agents, which are shown
-    read-only. `label` names the ledger. With a `token`, every call needs `Authorization: Bearer TOKEN`; without one,
-    only requests from this machine are answered.
+    are shown; without it, only those of the store's owner. `logs` are folders with session files of agents, which are
+    shown read-only. `label` names the ledger. With a `token`, every call needs `Authorization: Bearer TOKEN`; without
+    one, only requests from this machine are answered.
     """
     sources = PageSources(ledger, live=live, all_owners=all_owners, logs=logs, label=label, read_only=read_only)
     operations = operation_table(PageApi(sources), PageActions(sources))

@@ -1,5 +1,6 @@
-"""Folds as JSON: the list of a session's folds, and one fold with its digest and the changes from
-the previous digest.
+"""Folds as JSON: the list of a session's folds, and one fold with its digest.
+
+The digest is compared with the previous digest.
 """
 
 from __future__ import annotations
@@ -8,30 +9,81 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from foldline.cli.shared.output import digest_row, without_secrets
+from foldline.digest.audit import audit
+from foldline.digest.extract.facts import extract_facts
 from foldline.errors import InputError
 from foldline.fold import Fold
-from foldline.ledger.records import FoldReference
-from foldline.page.session_reader import SessionReader
-from foldline.plan.timeline import handle
+from foldline.page.session_reader import RecordedFold, SessionReader
+from foldline.plan.timeline import left_handles
 
 _DIFF_LINES = 2_000
 """Digests with more lines than this are not compared with each other."""
 
 
-def fold_row(number: int, reference: FoldReference, fold: Fold) -> dict[str, Any]:
+def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
+    """All folds of a session, also those that were taken back, oldest first and without the text of their digests."""
+    rows = [_row(reader, number, one) for number, one in enumerate(reader.fold_history().folds, start=1)]
+    for row in rows:
+        if row["digest"] is not None:
+            row["digest"] = {name: value for name, value in row["digest"].items() if name != "text"}
+    return rows
+
+
+def whole_fold(reader: SessionReader, number: int) -> dict[str, Any]:
+    """One fold with its digest, and the lines in which the digest differs from the previous one."""
+    fold, history = _fold(reader, number), reader.fold_history()
+    recorded = history.folds[number - 1]
+    before = reader.fold(recorded.before) if recorded.before else None
+    return {
+        **_row(reader, number, recorded),
+        "previous": history.number_of(recorded.before) or None,
+        "stays": _stays(reader, fold),
+        "changes": _changes(_text_of(before), _text_of(fold)) if before else [],
+    }
+
+
+def lost_facts(reader: SessionReader, number: int) -> dict[str, Any]:
+    """All facts that the digest of a fold does not show, the most important first.
+
+    The ledger stores only some of them, so the facts are extracted from the messages again.
+    """
+    fold = _fold(reader, number)
+    facts = extract_facts(reader.messages(fold.lead, fold.made_at), fold.lead)
+    kept = {*fold.pinned, *fold.carried, *range(fold.cut, fold.made_at)}.difference(fold.stubs)
+    loss = audit(_text_of(fold), facts, kept_indexes=kept, max_reported=None)
+    return {"missing": without_secrets(list(loss.missing))}
+
+
+def _fold(reader: SessionReader, number: int) -> Fold:
+    """The fold with this number. Raises `InputError` if there is none."""
+    folds = reader.fold_history().folds
+    if not 1 <= number <= len(folds):
+        raise InputError(f"there is no fold {number}", hint=f"the session has {len(folds)} folds")
+    return reader.fold(folds[number - 1].reference)
+
+
+def _row(reader: SessionReader, number: int, recorded: RecordedFold) -> dict[str, Any]:
     """A fold with its digest as JSON."""
+    log = reader.log()
+    fold, before = reader.fold(recorded.reference), reader.fold(recorded.before) if recorded.before else None
+    place = recorded.reference.branch, recorded.reference.seq
+    undone = [(one.branch, one.seq) for one in log.undone]
     row = {
         "number": number,
-        "at": reference.at,
+        "at": recorded.reference.at,
+        "applies": bool(log.folds) and place == (log.folds[-1].branch, log.folds[-1].seq),
+        "taken_back_at": recorded.taken_back_at,
+        "can_refold": place in undone[-1:],
+        "is_final": recorded.taken_back_at is not None and place not in undone,
         "cut": fold.cut,
         "made_at": fold.made_at,
-        "folded": handle(0, fold.cut - 1) if fold.cut else "",
+        "folded": left_handles(fold),
+        "first": left_handles(fold, before),
+        "left": sum(map(len, fold.left)),
         "before": fold.before,
         "after": fold.after,
         "reason": fold.reason,
         "stubs": len(fold.stubs),
-        "pinned": [index + 1 for index in fold.pinned],
-        "carried": [index + 1 for index in fold.carried],
         "digest": None,
     }
     if fold.digest is None:
@@ -46,32 +98,20 @@ def fold_row(number: int, reference: FoldReference, fold: Fold) -> dict[str, Any
     return {**row, "digest": without_secrets({**digest_row(fold, digest), **figures})}
 
 
-def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
-    """The folds that were not undone, oldest first, without the text of their digests."""
+def _stays(reader: SessionReader, fold: Fold) -> list[dict[str, Any]]:
+    """The messages before the cut that stay in the request, each with the reason."""
+    pins = {pin.position for pin in reader.log().pins}
     rows = []
-    for number, reference in enumerate(reader.log().folds, start=1):
-        row = fold_row(number, reference, reader.fold(reference))
-        if row["digest"] is not None:
-            row["digest"] = {name: value for name, value in row["digest"].items() if name != "text"}
-        rows.append(row)
+    for index in sorted({*fold.pinned, *fold.carried}):
+        is_prompt = any(message.is_prompt for message in reader.messages(index, index + 1))
+        if index in pins:
+            why = "pinned"
+        elif is_prompt:
+            why = "first prompt" if index == reader.first_prompt() else "newest prompt"
+        else:
+            why = "with a pin" if pins & {index - 1, index + 1} else "open call"
+        rows.append({"message": index + 1, "why": why})
     return rows
-
-
-def whole_fold(reader: SessionReader, number: int) -> dict[str, Any]:
-    """One fold with its digest, and the lines in which the digest differs from the previous one."""
-    folds = reader.log().folds
-    if not 1 <= number <= len(folds):
-        raise InputError(f"there is no fold {number}", hint=f"the session has {len(folds)} folds")
-    fold = reader.fold(folds[number - 1])
-    before = reader.fold(folds[number - 2]) if number > 1 else None
-    row = fold_row(number, folds[number - 1], fold)
-    first = before.cut if before else 0
-    return {
-        **row,
-        "is_newest": number == len(folds),
-        "first": handle(first, fold.cut - 1) if fold.cut > first else "",
-        "changes": _changes(_text_of(before), _text_of(fold)) if before else [],
-    }
 
 
 def _text_of(fold: Fold | None) -> str:

@@ -1,7 +1,9 @@
-"""Messages as JSON: one row for the transcript's list, and the whole message with its parts."""
+"""Messages as JSON: one row for the transcript's list, the whole message with its parts, and every place of a text."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,39 +11,52 @@ from foldline.cli.shared.output import first_words, without_secrets
 from foldline.errors import InputError
 from foldline.measure.message_size import message_tokens
 from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.page.session_reader import SessionReader
+from foldline.page.session_reader import SessionReader, copied_message
 from foldline.tool_calls import interpret_call
 
 PAGE_ROWS = 500
 """Maximum number of rows in one answer."""
 _WORDS = 260
-"""Maximum number of characters of a message in a row."""
+"""Maximum number of characters that a row shows of the beginning of a message."""
 PART_CHARS = 100_000
 """Maximum number of characters of a part, unless the caller asks for the whole part."""
 
 
 def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]:
-    """The rows of the messages `start` to `stop` - 1, counted from 0."""
+    """The rows of the messages `start` to `stop` - 1, counted from 0.
+
+    `copy` is the number of the pinned note that repeats a folded message, and `copy_of` in the row of this note is the
+    number of the message.
+    """
     log, used = reader.log(), reader.setup()
     stop = min(stop, start + PAGE_ROWS, log.head.length)
     fold = log.fold
     pins = {pin.position: pin.name for pin in log.pins if pin.position is not None}
-    stays = {*fold.pinned, *fold.carried} if fold else set[int]()
-    cut, stubs = (fold.cut, fold.stubs) if fold else (0, {})
+    originals = {at: copied_message(name, at) for at, name in pins.items()}
+    copies = {original: at for at, original in originals.items() if original is not None}
+    cut, stubs, left = (fold.cut, fold.stubs, fold.left) if fold else (0, {}, ())
     rows = []
     for index, message in enumerate(reader.messages(start, stop), start=start):
         shown = stubs.get(index)
-        is_folded = index < cut and index not in stays and message.role != "system"
         rows.append(
             {
                 **_row(index, message),
                 "tokens": message_tokens(message, used.counter, used.framing) if shown is None else shown[1],
-                "folded": is_folded,
+                "folded": any(index in one for one in left),
                 "stub": shown is not None,
-                "pin": pins.get(index, ""),
+                "pin": pins.get(index) or pins.get(copies.get(index, -1), ""),
+                "copy": copies[index] + 1 if index in copies else None,
+                "copy_of": original + 1 if (original := originals.get(index)) is not None else None,
             }
         )
     return {"start": start, "total": log.head.length, "cut": cut, "messages": rows}
+
+
+def author(message: Message) -> str:
+    """The word for what wrote a message: its kind, `result` for the result of a tool, or else its role."""
+    if message.kind:
+        return message.kind.replace("_", " ")
+    return "result" if message.results and message.role != "assistant" else message.role
 
 
 def _row(index: int, message: Message) -> dict[str, Any]:
@@ -51,6 +66,7 @@ def _row(index: int, message: Message) -> dict[str, Any]:
         "number": index + 1,
         "role": message.role,
         "kind": message.kind,
+        "author": author(message),
         "at": message.meta.at,
         "model": message.meta.model,
         "starts": first_words(message, _WORDS),
@@ -88,7 +104,7 @@ def _parts(parts: tuple[Part, ...], limit: int | None) -> Iterator[dict[str, Any
             case Thinking():
                 yield _text("thinking", part.text, limit, encrypted=bool(part.signature) and not part.text)
             case ToolCall():
-                yield _text("call", part.arguments, limit, name=part.name, call=part.id)
+                yield _text("call", _call_text(part.arguments), limit, name=part.name, call=part.id)
             case ToolResult():
                 facts = {"name": part.name, "call": part.call_id, "error": part.is_error}
                 yield _text("result", part.text, limit, **facts)
@@ -98,6 +114,55 @@ def _parts(parts: tuple[Part, ...], limit: int | None) -> Iterator[dict[str, Any
                 yield _text("media", part.text, limit, name=part.kind, mime=part.mime, bytes=size)
             case _:
                 yield _text("other", "", limit, name=part.kind)
+
+
+def _call_text(arguments: str) -> str:
+    """The arguments of a call, a line for each: `path: src/main.py`. Text that is no JSON object stays as it is."""
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return arguments
+    if not isinstance(value, dict):
+        return arguments
+    shown = {
+        name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False, indent=1)
+        for name, one in value.items()
+    }
+    return "\n".join(f"{name}: {one}" for name, one in shown.items())
+
+
+def find_text(reader: SessionReader, query: str) -> dict[str, Any]:
+    """Every place of a text: the number of places, and for each message that has some, its number and its places.
+
+    Upper and lower case are the same, and so is all white space between words.
+    """
+    if not query.strip():
+        raise InputError("the query is empty", hint="write the text to find")
+    pattern = re.compile(r"\s++".join(map(re.escape, query.split())), re.IGNORECASE)
+    found = []
+    for start in range(0, reader.log().head.length, PAGE_ROWS):
+        for number, message in enumerate(reader.messages(start, start + PAGE_ROWS), start=start + 1):
+            if count := sum(_places(text, pattern) for text in _texts(message.parts)):
+                found.append([number, count])
+    return {"query": query, "places": sum(count for _, count in found), "messages": found}
+
+
+def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
+    """The texts of a message that the page shows."""
+    for part in parts:
+        match part:
+            case Text() | Thinking() | Media():
+                yield part.text
+            case ToolCall():
+                yield _call_text(part.arguments)
+            case ToolResult():
+                yield part.text
+                yield from _texts(tuple(one for one in part.parts if not isinstance(one, Text)))
+
+
+def _places(text: str, pattern: re.Pattern[str]) -> int:
+    """The number of places of a pattern in a text. Secrets, which the page does not show, are not searched."""
+    return len(pattern.findall(without_secrets(text))) if pattern.search(text) else 0
 
 
 def _text(kind: str, text: str, limit: int | None, **facts: Any) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""Tokens and money of all sessions by day, model, project or session, what folds saved, and the hold-out comparison."""
+"""Tokens and money of all sessions, grouped by day, model, project or session.
+
+The report also says what the folds saved, and compares the costs with those of held-out sessions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from statistics import fmean, variance
 from typing import Any, NamedTuple
@@ -13,17 +16,28 @@ from foldline.cli.shared.usage_rows import GROUPS, UsageReader, usage_totals
 from foldline.errors import InputError
 from foldline.ledger import Store
 from foldline.ledger.receipts import Receipt, read_receipts, sum_receipts
+from foldline.page.session_tree import parents_of
 
 _RECEIPTS = 1_000
 """Number of receipts that are read at once."""
 _LEAST_SESSIONS = 3
-"""If one side of the comparison has fewer sessions than this, no uncertainty can be computed."""
+"""If one side of the comparison has fewer sessions than this, the 95 % interval is not computed."""
 _SPREAD = 1.96
 """Half the width of a 95 % interval, in standard errors."""
 
 
-def money_report(stores: Sequence[Store], folders: Sequence[str], *, by: str, source: str) -> dict[str, Any]:
-    """Tokens and money by group. `source` is `ledger` or `files`."""
+def money_report(
+    stores: Sequence[Store],
+    folders: Sequence[str],
+    saved: Mapping[str, Sequence[dict[str, Any]]],
+    *,
+    by: str,
+    source: str,
+) -> dict[str, Any]:
+    """Tokens and money by group. `source` is `ledger` or `files`.
+
+    `saved` maps the name of a session in the ledger to what its folds saved (see `RequestCosts.saving`).
+    """
     if by not in GROUPS:
         raise InputError(f"unknown group {by!r}", hint=f"use one of {', '.join(GROUPS)}")
     if source not in ("ledger", "files"):
@@ -37,13 +51,24 @@ def money_report(stores: Sequence[Store], folders: Sequence[str], *, by: str, so
         for store in stores:
             reader.read_ledger(store)
     totals, overall, unpriced = usage_totals(reader.rows, (by,), None)
+    parents = parents_of([key[0] for key in totals]) if by == "session" else {}
     receipts = {} if source == "files" else dict(pair for store in stores for pair in all_receipts(store))
     every = [one for found in receipts.values() for one in found]
     answer: dict[str, Any] = without_secrets(
         {
             "by": by,
             "source": source,
-            "groups": [{"name": key[0], **total.as_json()} for key, total in totals.items()],
+            "groups": [
+                {
+                    "name": key[0],
+                    "parent": parents.get(key[0], ""),
+                    **total.as_json(),
+                    "saved": _sum(saved.get(key[0], ())) if by == "session" else None,
+                }
+                for key, total in totals.items()
+            ],
+            "saved": _sum([one for name in {row.session for row in reader.rows} for one in saved.get(name, ())]),
+            "owner": stores[0].owner if source == "ledger" and len(stores) == 1 else None,
             "total": overall.as_json(),
             "without_price": unpriced,
             "savings": _savings(every),
@@ -53,8 +78,22 @@ def money_report(stores: Sequence[Store], folders: Sequence[str], *, by: str, so
     return answer
 
 
+def _sum(savings: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """What the folds of several sessions saved together; None if no price is known, or if there are no folds.
+
+    `from_receipts` is False if a part of the sum is an estimate.
+    """
+    priced = [one for one in savings if one["money"] is not None]
+    if not priced:
+        return None
+    return {"usd": sum(one["money"] for one in priced), "from_receipts": all(one["from_receipts"] for one in priced)}
+
+
 def all_receipts(store: Store) -> Iterator[tuple[tuple[str, str], list[Receipt]]]:
-    """For each session of a store that has receipts: the owner and the name of the session, and the receipts."""
+    """The receipts of each session of a store, with the owner and the name of the session.
+
+    Sessions without receipts are left out.
+    """
     for info in store.sessions():
         found: list[Receipt] = []
         while page := read_receipts(store, info.name, after=found[-1].id if found else 0, limit=_RECEIPTS):
@@ -94,11 +133,10 @@ class _Side(NamedTuple):
 
 
 def holdout_comparison(sessions: Iterable[Sequence[Receipt]]) -> dict[str, Any] | None:
-    """Compares the cost of a request in sessions with folds and in held-out sessions; None if one of the groups is
-    empty.
+    """Compares the cost of a request in sessions that may be folded and in held-out sessions.
 
-    `difference` is the saving per request in US dollars. `low` and `high` are the ends of its 95 % interval; they are
-    None if a group has too few sessions.
+    Returns None if one of the two groups is empty. `difference` is the saving per request in US dollars. `low` and
+    `high` are the ends of its 95 % interval; they are None if a group has too few sessions.
     """
     sides: dict[bool, list[list[float]]] = {False: [], True: []}
     for receipts in sessions:

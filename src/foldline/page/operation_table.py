@@ -11,7 +11,7 @@ _NUMBER = Parameter(name="number", about="The number, counted from 1.", type="in
 
 
 def _answer(**names: str) -> dict[str, str]:
-    """The fields of an answer with their types. Each keyword is a type and has the names of the fields.
+    """The fields of an answer with their types. Each keyword is a type; its value lists the fields of this type.
 
     In a keyword, `_or_null` says that the fields may be null.
 
@@ -30,7 +30,7 @@ _SUMMARY = _answer(
 )
 _OUTLINE = _answer(
     string="version model session branch folded owner",
-    integer="messages folds cut",
+    integer="messages folds cut left",
     array="branches pins fold_list policy",
     boolean="can_change",
 )
@@ -49,6 +49,9 @@ def operation_table(api: PageApi, actions: PageActions) -> tuple[Operation, ...]
 
 
 def _session_operations(api: PageApi) -> tuple[Operation, ...]:
+    against = Parameter(
+        name="against", about="The request to compare with; 0: the previous one.", type="integer", default=0, least=0
+    )
     return (
         Operation(
             path="status",
@@ -86,7 +89,7 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="contents",
             call=api.contents,
-            summary="What fills the history: tokens by kind, tool, MCP server and file",
+            summary="What fills history and pins: tokens by kind, tool, MCP server and file",
             parameters=SESSION,
             returns=_answer(string="version", array="contents"),
         ),
@@ -97,8 +100,8 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
             parameters=SESSION,
             returns=_answer(
                 string="version",
-                array="requests marks",
-                object="saving",
+                array="requests marks folds",
+                object="saving cost",
                 integer="usable window hidden",
                 integer_or_null="turns_left requests_left",
             ),
@@ -106,9 +109,16 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="window",
             call=api.window,
-            summary="The window at a request, and the change since the previous request",
-            parameters=(*SESSION, _NUMBER),
-            returns=_answer(integer="number message tokens cut", array="added kinds"),
+            summary="The window at a request by kind of content, compared with another request",
+            parameters=(*SESSION, _NUMBER, against),
+            returns=_answer(integer="number against message tokens before cut", array="added kinds"),
+        ),
+        Operation(
+            path="tree",
+            call=api.tree,
+            summary="A conversation, its sub-agents and its further conversations, with their cost",
+            parameters=SESSION,
+            returns=_answer(array="sessions", integer="requests", number_or_null="usd"),
         ),
     )
 
@@ -118,6 +128,7 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
     stop = Parameter(name="stop", about="The end of the range.", type="integer", default=100, least=0)
     whole = Parameter(name="whole", about="Do not shorten long parts.", type="boolean", default=False)
     query = Parameter(name="query", about="A question or some words.", required=True)
+    results = Parameter(name="results", about="Maximum number of passages.", type="integer", default=10, least=1)
     everywhere = Parameter(name="everywhere", about="Search all sessions of the owner.", type="boolean", default=False)
     return (
         Operation(
@@ -140,20 +151,43 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
             summary="One fold with its digest, its loss report and the difference to the fold before",
             parameters=(*SESSION, _NUMBER),
             returns=_answer(
-                integer="number cut made_at before after",
+                integer="number cut left made_at before after",
                 number="at",
                 string="folded reason first",
                 object_or_null="digest",
-                boolean="is_newest",
-                array="changes",
+                boolean="applies can_refold is_final",
+                number_or_null="taken_back_at",
+                integer_or_null="previous",
+                array="stays changes",
             ),
+        ),
+        Operation(
+            path="lost_facts",
+            call=api.lost_facts,
+            summary="All facts that the digest of a fold does not show",
+            parameters=(*SESSION, _NUMBER),
+            returns=_answer(array="missing"),
         ),
         Operation(
             path="recall",
             call=api.recall,
             summary="Search the messages",
-            parameters=(*SESSION, query, everywhere),
-            returns=_answer(string="query", array="results", integer="tokens", boolean="complete"),
+            parameters=(*SESSION, query, everywhere, results),
+            returns=_answer(string="query", array="results", integer="tokens", boolean="complete has_more"),
+        ),
+        Operation(
+            path="find",
+            call=api.find,
+            summary="Every place of a text: the number of each message that contains it, and the places in it",
+            parameters=(*SESSION, Parameter(name="query", about="The text to find.", required=True)),
+            returns=_answer(string="query", array="messages", integer="places"),
+        ),
+        Operation(
+            path="search",
+            call=api.search,
+            summary="Search the messages of all sessions in the ledger",
+            parameters=(query, results),
+            returns=_answer(string="query", array="results", integer="tokens", boolean="complete has_more"),
         ),
     )
 
@@ -174,7 +208,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
             call=api.totals,
             summary="The number of requests of a session, and what its folds saved",
             parameters=SESSION,
-            returns=_answer(integer="requests", object="saving"),
+            returns=_answer(integer="requests", object="saving cost"),
         ),
         Operation(
             path="money",
@@ -183,9 +217,10 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
             parameters=(by, source),
             returns=_answer(
                 string="by source",
+                string_or_null="owner",
                 array="groups without_price",
                 object="total",
-                object_or_null="savings holdout",
+                object_or_null="saved savings holdout",
             ),
         ),
         Operation(
@@ -200,6 +235,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
                     name="window", about="The window in tokens; 0: the model's.", type="integer", default=0, least=0
                 ),
                 Parameter(name="model", about="The model; by default the transcript's.", default=""),
+                Parameter(name="format", about="The format of the transcript; by default it is detected.", default=""),
             ),
             changes=True,
             returns=_answer(string="name format", integer="messages", array="policies"),
@@ -208,6 +244,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
 
 
 def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
+    through = Parameter(name="through", about='Fold this message, its step and everything before: "#120".', default="")
     before = Parameter(name="before", about='Fold everything before this message: "#120".', default="")
     force = Parameter(name="force", about="Ignore the policy's floors.", type="boolean", default=False)
     words = Parameter(name="instructions", about="Instructions for the digest's writer.", default="")
@@ -218,7 +255,7 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
             path="preview",
             call=actions.preview,
             summary="Preview a fold; nothing is changed",
-            parameters=(*SESSION, before, force, words),
+            parameters=(*SESSION, through, before, force, words),
             changes=True,
             returns=_answer(string="id skip_reason"),
         ),
@@ -236,7 +273,15 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
             summary="Undo the newest fold",
             parameters=SESSION,
             changes=True,
-            returns=_answer(integer="folds tokens usable", string="need undo", boolean="folds_again"),
+            returns=_answer(integer="folds tokens usable", string="need back", boolean="folds_again"),
+        ),
+        Operation(
+            path="refold",
+            call=actions.refold,
+            summary="Restore the fold that was taken back last",
+            parameters=SESSION,
+            changes=True,
+            returns=_answer(integer="folds tokens usable"),
         ),
     )
 
@@ -254,7 +299,7 @@ def _pin_operations(actions: PageActions) -> tuple[Operation, ...]:
                 Parameter(name="name", about="The name of the pin.", default=""),
             ),
             changes=True,
-            returns=_answer(array="pins"),
+            returns=_answer(array="pins messages", boolean="without_thinking"),
         ),
         Operation(
             path="unpin",
@@ -262,6 +307,6 @@ def _pin_operations(actions: PageActions) -> tuple[Operation, ...]:
             summary="Remove a pin",
             parameters=(*SESSION, Parameter(name="name", about="The name of the pin.", required=True)),
             changes=True,
-            returns=_answer(array="pins"),
+            returns=_answer(array="pins", integer="message", integer_or_null="copy_of"),
         ),
     )

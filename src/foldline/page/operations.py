@@ -47,7 +47,7 @@ SESSION = (
 
 
 def read_parameters(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The checked values of an operation's parameters. Raises `InputError` if one is missing or wrong."""
+    """The checked values of an operation's parameters. Raises `InputError` if a parameter is missing or wrong."""
     known = {one.name for one in operation.parameters}
     for name in given:
         if name not in known:

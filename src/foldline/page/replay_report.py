@@ -19,11 +19,14 @@ _POINTS = 600
 """Maximum number of request sizes in the answer. If there are more, only every second, third, … size is returned."""
 
 
-def replay_report(*, name: str, text: str, policies: str, window: int, model: str) -> dict[str, Any]:
-    """Replay the first conversation of a transcript under several policies. `policies` are names
-    separated by commas.
+def replay_report(  # noqa: PLR0913  # all are named at the call
+    *, name: str, text: str, policies: str, window: int, model: str, format: str
+) -> dict[str, Any]:
+    """Replay the first conversation of a transcript under several policies.
+
+    `policies` are names separated by commas.
     """
-    transcript = _read(name, text)
+    transcript = _read(name, text, format)
     chosen = [one.strip() for one in policies.split(",") if one.strip()] or list(DEFAULT_POLICIES)
     unknown = [one for one in chosen if one not in presets()]
     if unknown:
@@ -41,15 +44,16 @@ def replay_report(*, name: str, text: str, policies: str, window: int, model: st
     return answer
 
 
-def _read(name: str, text: str) -> Transcript:
+def _read(name: str, text: str, format: str) -> Transcript:
     ending = ".jsonl" if Path(name).suffix == ".jsonl" else ".json"
     with tempfile.NamedTemporaryFile("w", suffix=ending, encoding="utf-8", errors="surrogatepass") as copy:
         copy.write(text)
         copy.flush()
         try:
-            found = read_all(copy.name)
+            found = read_all(copy.name, format or None)
         except InputError as error:
-            raise InputError(error.message.replace(copy.name, name), hint=error.hint) from None
+            hint = error.hint if format else "choose its format"
+            raise InputError(error.message.replace(copy.name, name), hint=hint) from None
     if not found:
         raise InputError(f"{name} contains no conversation", hint="drop a transcript of an agent or a list of messages")
     return max(found, key=lambda one: len(one.messages))

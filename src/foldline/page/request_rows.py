@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise, takewhile
 from statistics import median
 from typing import Any, NamedTuple
 
 from foldline.errors import InputError
 from foldline.ledger.receipts import CacheMiss, Receipt, read_receipts
 from foldline.message import Usage
+from foldline.page.request_costs import RequestCosts
 from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader
-from foldline.plan.fold_cost import prices_of, request_cost
+from foldline.session.transcript_session import reply_starts
 
 _TURNS = 12
 """The growth of a session is computed from this number of newest turns."""
 _MISS_TOKENS = 1_024
 """If fewer tokens are missed than this, no miss is reported."""
-_MILLION = 1e6
+HIDDEN_KIND = "not in any message"
+"""The kind of tokens that the provider counted, but that are in no message and no tool definition."""
+_KINDS = (
+    "system",
+    "tool definitions",
+    "digest",
+    "user",
+    "assistant",
+    "thinking",
+    "tool calls",
+    "tool results",
+    "stubs",
+    "media",
+)
+"""The order in which kinds of content are listed. Kinds that are not named here come after these."""
 
 
 CAUSES = {
@@ -37,13 +52,13 @@ CAUSES = {
 
 
 def cause_text(miss: CacheMiss) -> str:
-    """The reason for a cache miss, with the first part of the request that differs."""
+    """The reason for a cache miss. If the path of the first difference is known, it follows in parentheses."""
     text = CAUSES.get(miss.cause, miss.cause).format(minutes=round(miss.pause_s / 60))
     return f"{text} ({miss.path})" if miss.path else text
 
 
 def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
-    """The receipts of a branch. The key is the usage in the receipt; the oldest receipt comes first."""
+    """The receipts of a branch by their usage. Receipts with the same usage are listed oldest first."""
     found: dict[Usage, deque[Receipt]] = {}
     after = 0
     while page := read_receipts(reader.store, reader.branch.session, after=after):
@@ -55,25 +70,25 @@ def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
 
 
 class RequestPoint(NamedTuple):
-    """A request: its reply, and the fold that applied when it was sent."""
+    """A request: its reply, and the fold that applied when the request was sent."""
 
     reply: int
-    """Index of the reply."""
+    """Index of the reply's first message."""
     change: FoldChange | None
+    usage: Usage | None = None
+    """The usage of the reply, from the first of its messages that reports one."""
 
 
 def request_points(facts: Sequence[MessageFacts], changes: Sequence[FoldChange]) -> list[RequestPoint]:
     """The requests of a session: one for each reply of the model."""
     lengths = [change.length for change in changes]
     points = []
-    for index, one in enumerate(facts):
-        follows = index > 0 and facts[index - 1].role == "assistant"
-        if one.role != "assistant" or (follows and one.usage is None) or index == 0:
-            continue
-        if follows and facts[index - 1].usage == one.usage:  # one reply in several messages
-            continue
+    starts = reply_starts((one.role, one.usage) for one in facts)
+    for index, end in pairwise([*starts, len(facts)]):
         place = bisect_right(lengths, index)
-        points.append(RequestPoint(index, changes[place - 1] if place else None))
+        reply = takewhile(lambda one: one.role == "assistant", facts[index:end])
+        usage = next((one.usage for one in reply if one.usage), None)
+        points.append(RequestPoint(index, changes[place - 1] if place else None, usage))
     return points
 
 
@@ -83,10 +98,12 @@ class RequestWindow:
     def __init__(self, reader: SessionReader) -> None:
         self.reader, self.facts = reader, reader.facts()
         self.setup = reader.setup()
-        self.points = request_points(self.facts, reader.fold_changes())
+        self.history = reader.fold_history()
+        self.points = request_points(self.facts, self.history.changes)
         self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
         self.fixed = self.setup.tools + self.setup.extra
         self.receipts = _receipts_by_usage(reader)
+        self.costs = RequestCosts(self.setup.model)
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
     def estimate(self, point: RequestPoint) -> int:
@@ -107,20 +124,23 @@ class RequestWindow:
         before: tuple[RequestPoint, Usage] | None = None
         for number, point in enumerate(self.points, start=1):
             one = self.facts[point.reply]
-            usage, estimate = one.usage, self.estimate(point)
+            usage, estimate = point.usage, self.estimate(point)
             sent = usage.prompt if usage else estimate
             whole = sent + max(0, self.fixed + self.prefix[point.reply] - estimate)
             missed, cause = (0, "") if usage is None or before is None else self._miss(before, point, usage)
+            model = one.model or self.setup.model.name
+            usd, miss_usd = self.costs.cost(model, usage), self.costs.miss_cost(model, usage, missed)
             receipt = self._receipt(usage)
             if receipt is not None:
-                whole = receipt.untouched.prompt
-                missed, cause = (receipt.miss.tokens, cause_text(receipt.miss)) if receipt.miss else (0, "")
+                whole, usd, miss = receipt.untouched.prompt, receipt.usd, receipt.miss
+                missed, cause = (miss.tokens, cause_text(miss)) if miss else (0, "")
+                miss_usd = miss.usd if miss else 0.0
             rows.append(
                 {
                     "number": number,
                     "message": point.reply + 1,
                     "at": one.at,
-                    "model": one.model or self.setup.model.name,
+                    "model": model,
                     "tokens": sent,
                     "exact": usage is not None,
                     "read": usage.cache_read if usage else None,
@@ -130,8 +150,9 @@ class RequestWindow:
                     "whole": whole,
                     "fold": self._fold_number(point),
                     "missed": missed,
+                    "missed_usd": miss_usd,
                     "cause": cause,
-                    "usd": receipt.usd if receipt else None,
+                    "usd": usd,
                     "untouched_usd": receipt.untouched_usd if receipt else None,
                 }
             )
@@ -139,14 +160,26 @@ class RequestWindow:
         return rows
 
     def _receipt(self, usage: Usage | None) -> Receipt | None:
-        """The oldest receipt with this usage that was not returned yet; None if the proxy stored none."""
+        """The oldest receipt with this usage, which is removed from `receipts`; None if there is none."""
         found = self.receipts.get(usage) if usage else None
         return found.popleft() if found else None
 
     def _fold_number(self, point: RequestPoint) -> int:
-        fold = point.change.fold if point.change else None
-        numbers = {(one.branch, one.seq): number for number, one in enumerate(self.reader.log().folds, start=1)}
-        return numbers.get((fold.branch, fold.seq), 0) if fold else 0
+        return self.history.number_of(point.change.fold if point.change else None)
+
+    def fold_marks(self) -> list[dict[str, Any]]:
+        """Each fold, unfold and refold, with the number of requests before it, oldest first."""
+        replies = [point.reply for point in self.points]
+        return [
+            {
+                "kind": change.kind,
+                "fold": self.history.number_of(change.subject),
+                "at": change.at,
+                "requests_before": bisect_left(replies, change.length),
+            }
+            for change in self.history.changes
+            if change.subject
+        ]
 
     def _miss(self, before: tuple[RequestPoint, Usage], point: RequestPoint, usage: Usage) -> tuple[int, str]:
         """The number of tokens that were in the cache but not read from it, and the reason."""
@@ -156,40 +189,67 @@ class RequestWindow:
         if missed < _MISS_TOKENS:
             return 0, ""
         old, new = self.facts[last.reply], self.facts[point.reply]
-        if last.change != point.change:
-            return missed, CAUSES[
-                "fold"
-            ] if point.change and point.change.kind == "fold" else "an unfold brought messages back"
+        before_number, number = self._fold_number(last), self._fold_number(point)
+        if before_number != number:
+            is_fold = point.change is not None and point.change.kind in ("fold", "refold")
+            return missed, CAUSES["fold"] if is_fold else "an unfold brought messages back"
         if old.model and new.model and old.model != new.model:
             return missed, f"the model changed from {old.model} to {new.model}"
+        if summary := self._summary_between(last, point):
+            return missed, f"the client replaced its history by a summary (#{summary})"
         idle = new.at - old.at if new.at and old.at else 0.0
         life = self.setup.model.cache.ttl_seconds
         if life and idle > life:
             return missed, CAUSES["expired"].format(minutes=round(idle / 60))
-        return missed, "the beginning of the request changed"
+        return missed, "the client changed the beginning of its request; the record does not show which part"
 
-    def window_at(self, number: int) -> dict[str, Any]:
-        """The tokens in the window at a request by kind of content, and the change since the previous request."""
-        if not 1 <= number <= len(self.points):
-            raise InputError(f"there is no request {number}", hint=f"the session has {len(self.points)} requests")
-        now = self._contents(self.points[number - 1])
-        before = self._contents(self.points[number - 2]) if number > 1 else Counter[str]()
-        point = self.points[number - 1]
-        earlier = self.points[number - 2].reply if number > 1 else 0
+    def _summary_between(self, last: RequestPoint, point: RequestPoint) -> int:
+        """The number of the newest summary of a client that was added between two requests; 0 if there is none."""
+        added = range(point.reply - 1, last.reply, -1)
+        return next((at + 1 for at in added if any(share.kind == "digest" for share in self.facts[at].shares)), 0)
+
+    def window_at(self, number: int, against: int = 0) -> dict[str, Any]:
+        """The tokens in the window at a request by kind of content, and the change since another request.
+
+        `against` is the number of the other request; 0 means the previous one. The tokens of all kinds add up to the
+        size of the request.
+        """
+        against = against or number - 1
+        for one in (number, against or 1):
+            if not 1 <= one <= len(self.points):
+                raise InputError(f"there is no request {one}", hint=f"the session has {len(self.points)} requests")
+        point, other = self.points[number - 1], self.points[against - 1] if against else None
+        now, before = self.contents(point), self.contents(other) if other else Counter[str]()
         fold = point.change.fold if point.change else None
+        order = {name: place for place, name in enumerate(_KINDS)} | {HIDDEN_KIND: len(_KINDS) + 1}
         return {
             "number": number,
+            "against": against,
             "message": point.reply + 1,
             "tokens": sum(now.values()),
+            "before": sum(before.values()),
             "cut": fold.cut if fold else 0,
-            "added": [earlier + 1, point.reply],
+            "added": [(other.reply if other else 0) + 1, point.reply],
             "kinds": [
-                {"name": name, "tokens": now[name], "change": now[name] - before[name]}
-                for name in sorted({*now, *before}, key=lambda name: -now[name])
+                {"name": name, "tokens": now[name], "before": before[name], "change": now[name] - before[name]}
+                for name in sorted({*now, *before}, key=lambda name: (order.get(name, len(_KINDS)), name))
             ],
         }
 
-    def _contents(self, point: RequestPoint) -> Counter[str]:
+    def contents(self, point: RequestPoint) -> Counter[str]:
+        """The tokens of a request by kind of content. If the size was reported, the tokens add up to it."""
+        found, usage = self._estimated_contents(point), self.facts[point.reply].usage
+        total = sum(found.values())
+        if usage is None or not total:
+            return found
+        if usage.prompt >= total:
+            found[HIDDEN_KIND] = usage.prompt - total
+            return +found
+        scaled = Counter({name: size * usage.prompt // total for name, size in found.items()})
+        scaled[found.most_common(1)[0][0]] += usage.prompt - sum(scaled.values())
+        return +scaled
+
+    def _estimated_contents(self, point: RequestPoint) -> Counter[str]:
         found: Counter[str] = Counter({"tool definitions": self.fixed} if self.fixed else {})
         fold = self.reader.fold(point.change.fold) if point.change and point.change.fold else None
         stays = {*fold.pinned, *fold.carried} if fold else set[int]()
@@ -207,7 +267,7 @@ class RequestWindow:
     def room_left(self, tokens: int, limit: int) -> tuple[int | None, int | None]:
         """The approximate numbers of turns and of requests that still fit below a limit.
 
-        They are computed from the growth in the newest turns and requests; None if there was no growth.
+        The numbers are computed from the growth in the newest turns and requests. They are None if there was no growth.
         """
         turns = [index for index, one in enumerate(self.facts) if one.is_prompt][-_TURNS:]
         requests = [point.reply for point in self.points][-3 * _TURNS :]
@@ -218,22 +278,3 @@ class RequestWindow:
         sizes = [self.prefix[end] - self.prefix[start] for start, end in zip(starts, ends, strict=False)]
         growth = median(sizes) if sizes else 0
         return max(0, int(room // growth)) if growth else None
-
-    def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The tokens and the money that the folds saved, compared with requests that contain the whole conversation.
-
-        The money comes from the receipts of the proxy. Without receipts, the tokens that were left out are counted at
-        the price of a cache read.
-        """
-        sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
-        paid = [row["untouched_usd"] - row["usd"] for row in rows if None not in (row["usd"], row["untouched_usd"])]
-        if paid:
-            return {"tokens": whole - sent, "sent": sent, "whole": whole, "money": sum(paid), "from_receipts": True}
-        prices = prices_of(self.setup.model)
-        money: float | None = None
-        if self.setup.model.prices is not None:
-            money = 0.0
-            for row in rows:
-                left_out = row["whole"] - row["tokens"]
-                money += request_cost(prices, tokens=left_out, common=left_out, warm=True) / _MILLION
-        return {"tokens": whole - sent, "sent": sent, "whole": whole, "money": money, "from_receipts": False}

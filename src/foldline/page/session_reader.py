@@ -1,7 +1,7 @@
 """Reads a branch of a ledger for the page: its log, its state and the size of every message. Nothing is written.
 
-A reader is kept between requests and reads only what was added since then. So a page that asks every second costs
-little.
+A reader is kept between requests and reads only what was added since its last read. So a page that sends a request
+every second causes little work.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from threading import RLock
 from typing import NamedTuple
 
 from foldline.fold import Fold
+from foldline.human_input import is_human_prompt
 from foldline.ledger import Branch, Store
 from foldline.ledger.records import BranchState, FoldReference
 from foldline.measure.message_size import message_tokens, part_tokens
@@ -22,6 +23,8 @@ from foldline.session.setup import Setup, setup
 from foldline.session.state import State
 from foldline.tool_calls import interpret_call
 
+_FIRST_MESSAGES = 20
+"""Number of messages that are searched for the first prompt."""
 _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking", Media: "media"}
 
 
@@ -38,7 +41,7 @@ class Share(NamedTuple):
 
 
 class MessageFacts(NamedTuple):
-    """Figures about a message that are kept, so that the message is not read again."""
+    """Figures about a message. They are kept, so that the message need not be read again."""
 
     role: str
     tokens: int
@@ -60,11 +63,51 @@ class FoldChange(NamedTuple):
     fold: FoldReference | None
     """The fold that applies from then on; None if nothing is folded."""
     kind: str
-    """`fold` or `unfold`."""
+    """`fold`, `unfold`, `refold`, `move` or `branch`."""
+    subject: FoldReference | None
+    """The fold that was made, taken back or restored; None for a `move` or `branch`."""
+
+
+class RecordedFold(NamedTuple):
+    """A fold that was made in a branch, and what became of it.
+
+    Its number is its position in `FoldHistory.folds`, counted from 1.
+    """
+
+    reference: FoldReference
+    before: FoldReference | None
+    """The fold that applied before this fold was made; None if nothing was folded."""
+    taken_back_at: float | None = None
+    """When the fold was taken back, in seconds since 1970; None if it was not taken back, or was restored."""
+
+
+class FoldHistory(NamedTuple):
+    """All folds of a branch, including those that were taken back, and all changes of the fold that applies."""
+
+    folds: tuple[RecordedFold, ...]
+    changes: tuple[FoldChange, ...]
+
+    def number_of(self, reference: FoldReference | None) -> int:
+        """The number of a fold; 0 for None, and for a fold that is not in the list."""
+        numbers = {_key(one.reference): number for number, one in enumerate(self.folds, start=1)}
+        return numbers.get(_key(reference), 0) if reference else 0
+
+
+def copied_message(name: str, position: int) -> int | None:
+    """The index of the message of which a pinned note is a copy; None if the pin is on the message itself.
+
+    A pin gets the handle of the message that was asked for, also if a copy of that message was added and pinned.
+
+    >>> copied_message("#50", 465), copied_message("#50", 49), copied_message("task", 0)
+    (49, None, None)
+    """
+    number = name.removeprefix("#")
+    is_copy = name.startswith("#") and number.isdecimal() and int(number) != position + 1
+    return int(number) - 1 if is_copy else None
 
 
 class SessionReader:
-    """One branch. All methods may be called from several threads."""
+    """Reads one branch. All methods may be called from several threads."""
 
     def __init__(self, store: Store, branch: Branch) -> None:
         self.store, self.branch = store, branch
@@ -77,6 +120,7 @@ class SessionReader:
         self._calls: dict[str, tuple[str, str]] = {}
         """For each call id, the tool and the file."""
         self._moves = 0
+        self._first_prompt: int | None = None
         self._folds: dict[tuple[str, int], Fold] = {}
 
     def version(self) -> str:
@@ -86,7 +130,9 @@ class SessionReader:
 
     def is_cold(self) -> bool:
         """Whether the provider's prompt cache has expired since the newest message."""
-        last, life = self.log().head.at, self.setup().model.cache.ttl_seconds
+        head, life = self.log().head, self.setup().model.cache.ttl_seconds
+        newest = next(iter(self.messages(head.length - 1, head.length)), None) if head.length else None
+        last = (newest.meta.at if newest is not None else None) or head.at
         return bool(last and life) and time.time() - last > life
 
     def log(self) -> BranchState:
@@ -140,7 +186,7 @@ class SessionReader:
             log = self.log()
             moves = sum(entry.kind == "move" for entry in log.marks)
             if moves != self._moves or log.head.length < len(self._facts):
-                self._facts, self._calls, self._moves = [], {}, moves
+                self._facts, self._calls, self._moves, self._first_prompt = [], {}, moves, None
             self._record.version()
             used = self.setup()
             for message in self._record.read(len(self._facts), log.head.length):
@@ -162,7 +208,7 @@ class SessionReader:
         )
 
     def _shares(self, message: Message, tokens: int, used: Setup) -> Iterator[Share]:
-        """The tokens of each part of a message. The tokens around the parts are added to the last part."""
+        """The tokens of each part of a message. The message's overhead tokens are added to the last part."""
         rest = tokens
         for place, part in enumerate(message.parts):
             is_last = place == len(message.parts) - 1
@@ -180,19 +226,51 @@ class SessionReader:
             return part.name or tool or "?", path
         return "", ""
 
-    def fold_changes(self) -> list[FoldChange]:
-        """All log entries that change which fold applies, oldest first."""
+    def first_prompt(self) -> int | None:
+        """The index of the first prompt of a person; None if there is none among the first messages."""
+        with self.lock:
+            if self._first_prompt is None:
+                found = enumerate(self.messages(0, _FIRST_MESSAGES))
+                self._first_prompt = next((index for index, message in found if is_human_prompt(message)), None)
+            return self._first_prompt
+
+    def fold_history(self) -> FoldHistory:
+        """The folds of the branch and all log entries that change which fold applies, oldest first.
+
+        A fold of messages that the branch no longer has is left out.
+        """
+        made: dict[tuple[str, int], RecordedFold] = {}
+        applied: list[FoldReference] = []
         changes: list[FoldChange] = []
-        stack: list[FoldReference] = []
         for entry in self.log().marks:
-            if entry.kind == "fold":
-                stack.append(FoldReference(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at))
-            elif entry.kind == "unfold":
-                stack = [one for one in stack if [one.branch, one.seq] != entry.body["fold"]]
-            else:
-                continue
-            changes.append(FoldChange(entry.length, entry.at, stack[-1] if stack else None, entry.kind))
-        return changes
+            subject = None
+            match entry.kind:
+                case "fold":
+                    subject = FoldReference(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at)
+                    made[_key(subject)] = RecordedFold(subject, applied[-1] if applied else None)
+                    applied.append(subject)
+                case "unfold" | "refold":
+                    branch, seq = entry.body["fold"]
+                    recorded = made.get((branch, seq))
+                    if recorded is None:
+                        continue
+                    subject, is_undone = recorded.reference, entry.kind == "unfold"
+                    made[_key(subject)] = recorded._replace(taken_back_at=entry.at if is_undone else None)
+                    applied = [one for one in applied if one != subject] + ([] if is_undone else [subject])
+                case "move" | "branch":
+                    shared = entry.body["shared"]
+                    made = {key: one for key, one in made.items() if one.reference.cut <= shared}
+                    applied = [one for one in applied if one.cut <= shared]
+                    kept = [one for one in changes if one.subject is None or _key(one.subject) in made]
+                    changes = [one._replace(length=min(one.length, shared)) for one in kept]
+                case _:
+                    continue
+            changes.append(FoldChange(entry.length, entry.at, applied[-1] if applied else None, entry.kind, subject))
+        return FoldHistory(tuple(made.values()), tuple(changes))
+
+
+def _key(reference: FoldReference) -> tuple[str, int]:
+    return reference.branch, reference.seq
 
 
 def _with_head(log: BranchState, store: Store, branch: Branch) -> BranchState:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from foldline.cli.shared.output import first_words, without_secrets
 from foldline.ledger.records import SessionInfo
+from foldline.measure.message_size import message_tokens
 from foldline.page.fold_rows import fold_rows
 from foldline.page.request_rows import RequestWindow
-from foldline.page.session_reader import MessageFacts, SessionReader
-from foldline.plan.gate import limit
-from foldline.plan.timeline import handle
-from foldline.session.block_table import HIDDEN
+from foldline.page.session_reader import MessageFacts, SessionReader, copied_message
+from foldline.plan.gate import HIDDEN, bound, limit
+from foldline.plan.timeline import left_handles
 from foldline.session.folding import is_cooling
 from foldline.session.state import State
 
@@ -24,8 +24,15 @@ _MCP = "mcp__"
 _WORDS = 120
 
 
+def cost_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the requests of a session cost, and what its cache misses cost; None if no price is known."""
+    paid = [row["usd"] for row in rows if row["usd"] is not None]
+    missed = [row["missed_usd"] for row in rows if row["missed_usd"] is not None]
+    return {"usd": sum(paid) if paid else None, "missed_usd": sum(missed) if missed else None}
+
+
 def list_row(owner: str, info: SessionInfo, source: str = "ledger") -> dict[str, Any]:
-    """The row of a session in the list. Only the ledger's counts are used."""
+    """The row of a session in the list of sessions. No message is read."""
     return {
         "owner": owner,
         "session": info.name,
@@ -35,20 +42,7 @@ def list_row(owner: str, info: SessionInfo, source: str = "ledger") -> dict[str,
         "made_at": info.made_at,
         "last_at": info.last_at,
         "source": source,
-        "parent": _parent(info.name),
     }
-
-
-def _parent(name: str) -> str:
-    """The name of the session that a session belongs to; "" if there is none.
-
-    If a client has further conversations under the same id, their names end in a number.
-
-    >>> _parent("3f0c.2"), _parent("ticket-42")
-    ('3f0c', '')
-    """
-    stem, _, number = name.rpartition(".")
-    return stem if stem and number.isdecimal() else ""
 
 
 def session_summary(reader: SessionReader) -> dict[str, Any]:
@@ -82,7 +76,8 @@ def session_outline(reader: SessionReader) -> dict[str, Any]:
         "messages": log.head.length,
         "folds": len(log.folds),
         "cut": cut,
-        "folded": handle(0, cut - 1) if cut else "",
+        "folded": left_handles(log.fold),
+        "left": sum(map(len, log.fold.left)) if log.fold else 0,
         "pins": _pins(reader),
         "fold_list": fold_rows(reader),
         "policy": [str(rule) for rule in used.policy.rules],
@@ -114,11 +109,13 @@ def session_contents(reader: SessionReader) -> dict[str, Any]:
 
 def _marks(state: State) -> list[dict[str, Any]]:
     """The sizes in tokens at which the policy warns and folds, and the size of the largest request that fits."""
-    marks = [
-        {"name": rule.action, "tokens": round(limit(rule, state.usable)), "rule": str(rule)}
-        for rule in state.policy.rules
-        if rule.basis == "request"
-    ]
+    load = state.load()
+    marks = []
+    for rule in state.policy.rules:
+        if rule.basis == "request":
+            tokens = bound(rule, load)
+            margin = " less the margin of an estimate" if tokens < limit(rule, load.usable) else ""
+            marks.append({"name": rule.action, "tokens": round(tokens), "rule": f"{rule}{margin}"})
     return [*marks, {"name": "hard", "tokens": state.usable, "rule": "the largest request that fits"}]
 
 
@@ -147,13 +144,33 @@ def _refusal(state: State) -> dict[str, Any] | None:
 
 
 def _pins(reader: SessionReader) -> list[dict[str, Any]]:
+    """The messages that no fold removes: the pins, and the first prompt if the policy keeps it.
+
+    `block` is the block of the window in which a message is counted. `copy_of` is the number of the folded message that
+    a note repeats; None for other messages.
+    """
+    log, used = reader.log(), reader.setup()
+    named = {pin.position: pin.name for pin in log.pins if pin.position is not None}
+    first = reader.first_prompt() if used.policy.keep_first_prompt else None
+    cut, pinned = (log.fold.cut, log.fold.pinned) if log.fold else (0, ())
     rows = []
-    for pin in reader.log().pins:
-        if pin.position is None:
-            continue
-        words = [first_words(message, _WORDS) for message in reader.messages(pin.position, pin.position + 1)]
-        rows.append({"name": pin.name, "message": pin.position + 1, "starts": words[0] if words else ""})
-    return sorted(rows, key=lambda row: row["message"])
+    for index in sorted({*named, *([] if first is None else [first])}):
+        original = copied_message(named.get(index, ""), index)
+        for message in reader.messages(index, index + 1):
+            is_system = message.role == "system" and index < (log.fold.lead if log.fold else 1)
+            is_pin = index in pinned or (index in named and index >= cut)
+            rows.append(
+                {
+                    "name": named.get(index, ""),
+                    "message": index + 1,
+                    "starts": first_words(message, _WORDS),
+                    "tokens": message_tokens(message, used.counter, used.framing),
+                    "by": "pin" if index in named else "policy",
+                    "block": "system" if is_system else "pins" if is_pin else "history",
+                    "copy_of": None if original is None else original + 1,
+                }
+            )
+    return rows
 
 
 def _contents(reader: SessionReader, state: State, blocks: dict[str, int]) -> list[dict[str, Any]]:
@@ -166,17 +183,23 @@ def _contents(reader: SessionReader, state: State, blocks: dict[str, int]) -> li
     first = timeline.cut if fold else timeline.lead
     shown = [*(sorted({*fold.pinned, *fold.carried}) if fold else ()), *range(first, len(timeline))]
     sizes = {index: timeline.tokens(index) for index in range(first, len(timeline))}
-    rows = _by_kind((facts[index], sizes.get(index, facts[index].tokens)) for index in shown if index < len(facts))
+    known = [index for index in shown if index < len(facts)]
+    rows = _by_kind((index, facts[index], sizes.get(index, facts[index].tokens)) for index in known)
     total = sum(row["tokens"] for row in rows)
     target = blocks.get("history", 0) + blocks.get("pins", 0)
     scale = target / total if total else 0.0
     return [_scaled(row, scale) for row in rows]
 
 
-def _by_kind(messages: Iterable[tuple[MessageFacts, int]]) -> list[dict[str, Any]]:
+def _by_kind(messages: Iterable[tuple[int, MessageFacts, int]]) -> list[dict[str, Any]]:
+    """The tokens by kind. Each message is given as its index, its facts and its size in the view.
+
+    In the row of a file, `message` is the number of the message in which the file takes the most room.
+    """
     kinds: Counter[str] = Counter()
+    largest: dict[tuple[str, str], tuple[int, int]] = {}
     groups: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for one, size in messages:
+    for index, one, size in messages:
         ratio = size / max(1, one.tokens)
         for share in one.shares:
             tokens = round(share.tokens * ratio)
@@ -184,24 +207,31 @@ def _by_kind(messages: Iterable[tuple[MessageFacts, int]]) -> list[dict[str, Any
             if share.tool:
                 groups[share.kind]["tools"][share.tool] += tokens
                 groups[share.kind]["files"][share.path] += tokens if share.path else 0
+                place = share.kind, share.path
+                largest[place] = max(largest.get(place, (0, 0)), (tokens, index + 1))
                 if share.tool.startswith(_MCP):
                     groups[share.kind]["servers"][share.tool.removeprefix(_MCP).partition("__")[0]] += tokens
     return [
         {
             "name": kind,
             "tokens": tokens,
-            **{name: _top(groups[kind][name]) for name in ("tools", "servers", "files")},
+            **{name: _top(groups[kind][name]) for name in ("tools", "servers")},
+            "files": _top(groups[kind]["files"], {path: largest[kind, path][1] for path in groups[kind]["files"]}),
         }
         for kind, tokens in kinds.most_common()
         if tokens
     ]
 
 
-def _top(counts: Counter[str]) -> list[dict[str, Any]]:
+def _top(counts: Counter[str], messages: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
+    """The largest counts, each with a message from `messages`. The others are added up in one row."""
     known = [(name, tokens) for name, tokens in counts.most_common() if name and tokens]
-    rows = [{"name": without_secrets(name), "tokens": tokens} for name, tokens in known[:_TOP]]
+    rows = [
+        {"name": without_secrets(name), "tokens": tokens, "message": messages[name] if messages else None}
+        for name, tokens in known[:_TOP]
+    ]
     rest = sum(tokens for _, tokens in known[_TOP:])
-    return [*rows, {"name": f"{len(known) - _TOP} others", "tokens": rest}] if rest else rows
+    return [*rows, {"name": f"{len(known) - _TOP} others", "tokens": rest, "message": None}] if rest else rows
 
 
 def _scaled(row: dict[str, Any], scale: float) -> dict[str, Any]:
@@ -220,7 +250,9 @@ def request_report(reader: SessionReader) -> dict[str, Any]:
     return {
         "version": reader.version(),
         "requests": rows,
-        "saving": window.saving(rows),
+        "folds": window.fold_marks(),
+        "saving": window.costs.saving(rows),
+        "cost": cost_of(rows),
         "turns_left": turns,
         "requests_left": requests,
         "usable": view.usable,

@@ -1,6 +1,6 @@
-"""Finds the sessions that the page shows: in the ledger of one or of all owners, and in session files of agents.
+"""Finds the sessions that the page shows: the sessions of a ledger, and the session files of agents.
 
-Session files are never changed.
+The ledger's sessions are those of one owner or of all owners. Session files are never changed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from foldline.errors import InputError
 from foldline.ledger import MAIN, Store
 from foldline.page.session_reader import SessionReader
 from foldline.page.session_summary import list_row
+from foldline.page.session_tree import parents_of
 from foldline.recall.text_index import TextIndex
 from foldline.session import Ledger
 from foldline.wire import read_all
@@ -27,11 +28,12 @@ from foldline.wire import read_all
 LOGS = "session files"
 """The owner under which the session files of agents are listed."""
 LiveSessions: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
-"""Returns the sessions with requests that are being answered, with `tenant`, `session`, `branch` and `in_flight` for
-each.
+"""A function that returns a mapping for each branch whose requests are being answered.
+
+The keys are `tenant`, `session`, `branch` and `in_flight` (the number of these requests).
 """
 _READERS = 64
-"""Maximum number of sessions in memory."""
+"""Maximum number of session readers that are kept in memory."""
 _LIST_SECONDS = 5.0
 """The folders with session files are read again after this many seconds."""
 _FILES = 500
@@ -81,6 +83,11 @@ class PageSources:
         """All sessions, the most recently used first."""
         rows = [list_row(owner, info) for owner in self.owners() for info in self.ledger_of(owner).sessions()]
         rows += self._log_files.rows()
+        for owner in {row["owner"] for row in rows}:
+            parents = parents_of([row["session"] for row in rows if row["owner"] == owner])
+            rows = [
+                {**row, "parent": parents.get(row["session"], "")} if row["owner"] == owner else row for row in rows
+            ]
         busy = {(one["tenant"], one["session"]) for one in self.live()} if self.live else set()
         rows = [{**row, "is_busy": (row["owner"], row["session"]) in busy} for row in rows]
         return sorted(rows, key=lambda row: -row["last_at"])
@@ -116,7 +123,7 @@ class PageSources:
 
 
 class LogFiles:
-    """The session files of agents. Each file becomes a session of a ledger in memory, when it is first opened."""
+    """The session files of agents. When a file is first opened, it becomes a session of a ledger in memory."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.folders = folders
@@ -135,9 +142,9 @@ class LogFiles:
             return self._opened
 
     def _files(self) -> dict[str, float]:
-        """The paths of the newest files, and the time of the last change of each.
+        """The paths of the newest files, each with the time of its last change.
 
-        The folders are read every few seconds.
+        The result is kept for a few seconds. After that, the folders are read again.
         """
         with self._lock:
             if self._listed is None or time.monotonic() - self._listed_at > _LIST_SECONDS:
@@ -148,7 +155,7 @@ class LogFiles:
             return self._listed
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each file. The number of messages is None until the file was opened."""
+        """A row for each file. The number of messages is None until the file is opened."""
         if not self.folders:
             return []
         counts = {info.name: info for info in self.ledger.sessions()}
@@ -161,7 +168,6 @@ class LogFiles:
                     "session": name,
                     "branches": [MAIN],
                     "source": "file",
-                    "parent": "",
                     "messages": info.messages if info else None,
                     "folds": info.folds if info else 0,
                     "made_at": changed_at,

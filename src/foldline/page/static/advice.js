@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, icon, put, visible } from "./dom.js";
-import { money, tokens } from "./format.js";
+import { money, plural, tokens } from "./format.js";
 import { pin, previewFold } from "./changes.js";
 
 const KINDS = { largest: "Large", oldest: "Old", superseded: "Superseded", repeated: "Repeated" };
@@ -13,7 +13,7 @@ export async function drawAdvice(card, context) {
   try {
     const { rows } = await get("advice", context.where);
     card.hidden = !rows.length;
-    put(card, h("div", { class: "card-head" }, h("h2", {}, "What to do now"), h("span", { class: "muted" }, "what takes room, and what a fold up to there would free")),
+    put(card, h("div", { class: "card-head" }, h("h2", {}, "What to do now"), h("span", { class: "muted" }, "what takes room, and what a fold up to and with it would free")),
       h("ul", { class: "advice" }, rows.map((row) => adviceRow(context, row))));
   } catch (error) {
     showFault(card, error);
@@ -22,8 +22,9 @@ export async function drawAdvice(card, context) {
 
 function adviceRow(context, row) {
   const handle = `#${row.message}`;
-  const effect = row.frees ? [h("b", {}, `frees ${tokens(row.frees)}`),
-    row.saves !== null ? `, saves ${money(row.saves)} per request and costs ${money(row.costs)} once` : ""] : "would free nothing yet: its digest takes the room";
+  const effect = row.frees ? [h("b", {}, `frees ${tokens(row.frees)}`), ` (${row.leaves} ${/^#\d+$/.test(row.leaves) ? "leaves" : "leave"})`,
+    row.saves !== null ? `, saves ${money(row.saves)} per request and ${row.costs ? `costs ${money(row.costs)} once` : "costs nothing, as the cache has expired"}` : "",
+    row.costs && row.pays_with !== null ? [", ", h("b", {}, `paid back after ${plural(row.pays_with, "request")}`)] : ""] : "would free nothing yet: its digest takes the room";
   return h("li", {},
     h("span", { class: `chip a-${row.kind}` }, KINDS[row.kind]),
     h("div", { class: "advice-text" },
@@ -31,5 +32,5 @@ function adviceRow(context, row) {
       h("div", { class: "muted small-text" }, `${tokens(row.tokens)} tokens, ${row.because}. A fold up to here `, effect, ".")),
     context.report.can_change ? h("div", { class: "advice-buttons" },
       h("button", { class: "button small", onclick: () => pin(context, handle), "aria-label": `Pin ${handle}` }, icon("pin"), "Pin"),
-      row.before ? h("button", { class: "button small", onclick: () => previewFold(context, row.before), "aria-label": `Preview a fold up to ${handle}` }, icon("fold"), "Fold…") : null) : null);
+      row.leaves ? h("button", { class: "button small", onclick: () => previewFold(context, handle), "aria-label": `Fold up to here… (${handle})` }, icon("fold"), "Fold up to here…") : null) : null);
 }

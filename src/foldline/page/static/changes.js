@@ -1,69 +1,101 @@
 // The changes that the page can make. Each asks first, acts through the API, and can be taken back.
 
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 import { ask, attempt, openDialog, toast } from "./dialogs.js";
 import { h, put, visible, withHandles } from "./dom.js";
-import { money, percent, tokens, whole } from "./format.js";
+import { FACTS, money, percent, plural, tokens, whole, writerOf } from "./format.js";
 
+/** The fold that applies now; undefined if nothing is folded. */
+export const appliedFold = (report) => report.fold_list.find((fold) => fold.applies);
+
+const nameOf = (context) => visible(context.where.session.split("/").pop());
+
+/** The number of the message that a pin was asked for; 0 if the pin has a name of its own. */
+const originalOf = (name) => Number(/^#(\d+)$/.exec(name)?.[1] || 0);
+
+/** Pins a message. If the request does not show the whole message, a copy of it is added and pinned. */
 export async function pin(context, handle) {
   const done = await attempt(() => post("pin", { ...context.where, handle }));
   if (!done) return;
-  toast(`Pinned ${done.pins.join(", ")}: it stays in every request.`, { undo: () => unpin(context, done.pins[0], true) });
+  done.messages.forEach((message, place) => {
+    const original = originalOf(done.pins[place]);
+    if (original && original !== message) context.showPin(original, done.pins[place], message);
+    else context.showPin(message, done.pins[place]);
+  });
+  const isCopy = originalOf(done.pins[0]) && originalOf(done.pins[0]) !== done.messages[0];
+  toast(isCopy ? `A copy of ${done.pins[0]}${done.without_thinking ? " (without thinking)" : ""} was added as #${done.messages[0]}. It stays in every request until you unpin it, and then until the next fold.`
+    : `Pinned ${done.pins.join(", ")}: it stays in every request.`, { about: nameOf(context), undo: () => unpin(context, done.pins[0], true) });
   await context.refresh();
 }
 
 export async function unpin(context, name, isUndo = false) {
   const done = await attempt(() => post("unpin", { ...context.where, name }));
   if (!done) return;
-  toast(`Removed the pin ${name}.`, isUndo || !/^#\d+$/.test(name) ? {} : { undo: () => pin(context, name) });
+  context.showPin(done.copy_of ?? done.message, "");
+  toast(`Removed the pin ${name}.${done.copy_of ? ` The copy #${done.message} stays in the request until the next fold.` : ""}`, { about: nameOf(context), undo: isUndo || !/^#\d+$/.test(name) ? null : () => pin(context, name) });
   await context.refresh();
 }
 
 export async function unfold(context) {
   const report = context.report;
-  const newest = report.fold_list[report.fold_list.length - 1];
-  const sure = await ask("Undo the newest fold?",
-    `Messages ${newest.folded} return to the request: ${tokens(newest.after)} → about ${tokens(report.tokens + newest.before - newest.after)} tokens. ` +
-    "The next request rewrites the prompt cache.", "Unfold");
+  const newest = appliedFold(report);
+  const previous = (await attempt(() => get("fold", { ...context.where, number: newest.number })))?.previous;
+  const size = report.tokens + newest.before - newest.after;
+  const limit = Math.min(report.usable, ...report.marks.filter((mark) => mark.name === "fold" || mark.name === "clip").map((mark) => mark.tokens));
+  const sure = await ask("Undo the newest fold?", [
+    h("p", {}, `${newest.first || "Shortened results"} return to the request: ${tokens(report.tokens, report.exact)} → ${tokens(size)} tokens. ` +
+      `${previous ? `Fold ${previous} applies again. ` : ""}The next request rewrites the prompt cache. You can restore the fold in the view Folds.`),
+    size > report.usable ? h("p", { class: "hint" }, `${tokens(size)} of ${tokens(report.usable, true)}: the request would not fit, so the next request folds again.`)
+      : size > limit ? h("p", { class: "hint" }, `${tokens(size)} is more than ${tokens(limit, true)}, the size at which the policy folds: the next request folds again.`) : null], "Unfold");
   if (!sure) return;
   const done = await attempt(() => post("unfold", context.where));
   if (!done) return;
   const again = done.folds_again ? " The next request will fold again." : "";
-  toast(`Unfolded: ${tokens(done.tokens)} of ${tokens(done.usable, true)}.${again}`, { undo: () => approve(context, done.undo) });
+  toast(`Unfolded: ${done.back || "shortened results"} are in the request again, ${tokens(done.tokens)} of ${tokens(done.usable, true)}.${again}`, { about: nameOf(context), undo: () => refold(context, newest.number) });
+  await context.refresh();
+}
+
+/** Restores the fold that was taken back last. */
+export async function refold(context, number) {
+  const done = await attempt(() => post("refold", context.where));
+  if (!done) return;
+  toast(`Fold ${number} applies again: ${tokens(done.tokens)} of ${tokens(done.usable, true)}.`, { about: nameOf(context), undo: async () => {
+    if (await attempt(() => post("unfold", context.where))) { toast(`Fold ${number} is taken back.`, { about: nameOf(context) }); await context.refresh(); }
+  } });
   await context.refresh();
 }
 
 async function approve(context, preview, digest = undefined) {
   const done = await attempt(() => post("approve", { ...context.where, preview, digest }));
   if (!done) return false;
-  toast(`Folded: ${tokens(done.before)} → ${tokens(done.after)}.`, { undo: async () => {
-    if (await attempt(() => post("unfold", context.where))) { toast("The fold is taken back."); await context.refresh(); }
+  toast(`Folded: ${tokens(done.before)} → ${tokens(done.after)}.`, { about: nameOf(context), undo: async () => {
+    if (await attempt(() => post("unfold", context.where))) { toast("The fold is taken back.", { about: nameOf(context) }); await context.refresh(); }
   } });
   await context.refresh();
   return true;
 }
 
-/** Shows what a fold would do, lets the user edit the digest, and makes the fold. `before` is a handle or "". */
-export async function previewFold(context, before = "") {
-  const found = await attempt(() => post("preview", { ...context.where, before }));
+/** Shows what a fold would do, lets the user edit the digest, and makes the fold. `through` is the handle of the newest message that leaves, or "". */
+export async function previewFold(context, through = "") {
+  const found = await attempt(() => post("preview", { ...context.where, through }));
   if (!found) return;
-  if (!found.id && !before) {
+  if (!found.id && !through) {
     if (await ask("Nothing would be folded now", `${found.skip_reason}. Fold everything before the last turn all the same?`, "Preview that")) {
       const forced = await attempt(() => post("preview", { ...context.where, force: true }));
       if (forced) await showPreview(context, forced);
     }
     return;
   }
-  await showPreview(context, found);
+  await showPreview(context, found, through);
 }
 
-async function showPreview(context, found) {
+async function showPreview(context, found, through = "") {
   if (!found.id) {
     await openDialog("Nothing would be folded", (close) => [h("p", {}, found.skip_reason),
       h("div", { class: "row end" }, h("button", { class: "button", onclick: () => close() }, "Close"))]);
     return;
   }
-  await openDialog("Preview of the fold", (close) => previewContent(context, found, close));
+  await openDialog(through ? `Preview: fold up to and with ${through}` : "Preview of the fold", (close) => previewContent(context, found, close));
 }
 
 function previewContent(context, found, close) {
@@ -89,15 +121,16 @@ function previewContent(context, found, close) {
       stat("Leaves the request", found.leaves), stat("Tokens", `${tokens(found.before)} → ${tokens(found.after)}`),
       digest && digest.facts ? stat("Facts kept", `${whole(digest.kept)} of ${whole(digest.facts)} (${percent(digest.kept / digest.facts)})`) : null,
       found.money_before !== null ? stat("Each later request", `${money(found.money_before)} → ${money(found.money_after)}`) : null,
-      found.money_once !== null ? stat("Once, to rewrite the cache", money(found.money_once)) : null,
-      found.pays_with !== null ? stat("Paid back with request", whole(found.pays_with)) : null),
+      found.money_once !== null ? stat("Once, to rewrite the cache", found.money_once ? money(found.money_once) : "nothing, it has expired") : null,
+      found.pays_with !== null && found.money_once ? stat("Paid back after", plural(found.pays_with, "request")) : null),
+    digest?.facts ? h("p", { class: "muted small-text" }, FACTS) : null,
     digest && digest.missing.length ? h("details", { class: "missing" }, h("summary", {}, `Left to recall: ${whole(digest.facts - digest.kept)} facts`),
       h("ul", {}, digest.missing.map((fact) => h("li", {}, h("bdi", {}, visible(fact)))))) : null,
-    digest ? [h("h3", {}, `Digest by ${digest.by}, ${tokens(digest.tokens)} tokens`), shown, field] : h("p", {}, "The messages leave without a digest."),
+    digest ? [h("h3", { title: writerOf(digest.by) }, `Digest by ${digest.by}, ${tokens(digest.tokens)} tokens`), shown, field] : h("p", {}, "The messages leave without a digest."),
     h("div", { class: "row end" }, digest ? edit : null, h("button", { class: "button", onclick: () => close() }, "Cancel"), go),
   ].flat().filter(Boolean);
 }
 
-export function stat(name, value) {
-  return h("div", { class: "stat" }, h("span", { class: "stat-name" }, name), h("span", { class: "stat-value" }, value));
+export function stat(name, value, why = null) {
+  return h("div", { class: "stat", title: why }, h("span", { class: "stat-name" }, name), h("span", { class: "stat-value" }, value));
 }

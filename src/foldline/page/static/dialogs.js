@@ -9,7 +9,7 @@ export function openDialog(title, build) {
     const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
     let answered;
     const close = (value) => { answered = value; dialog.close(); };
-    dialog.append(h("h2", { id: "dialog-title" }, title), ...[build(close)].flat());
+    dialog.append(h("h2", { id: "dialog-title" }, title), h("div", { class: "dialog-notes", role: "status" }), ...[build(close)].flat());
     dialog.addEventListener("close", () => {
       dialog.remove();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -20,25 +20,28 @@ export function openDialog(title, build) {
   });
 }
 
-/** Asks whether to do something. Resolves to true or false. */
-export async function ask(title, text, verb) {
+/** Asks whether to do something. `content` is a text or a list of nodes. Resolves to true or false. */
+export async function ask(title, content, verb) {
   return Boolean(await openDialog(title, (close) => [
-    h("p", {}, text),
+    ...(typeof content === "string" ? [h("p", {}, content)] : content.filter(Boolean)),
     h("div", { class: "row end" },
       h("button", { class: "button", onclick: () => close(false) }, "Cancel"),
       h("button", { class: "button primary", onclick: () => close(true) }, verb)),
   ]));
 }
 
-/** Shows a short message; `undo` adds a button that takes the change back. */
-export function toast(text, { undo = null, error = false } = {}) {
-  const area = document.getElementById("toasts");
-  const node = h("div", { class: error ? "toast error" : "toast" }, h("span", {}, text));
+const [LONG_MS, SHORT_MS] = [30000, 12000];
+
+/** Shows a short message in place of the last one; `undo` adds a button that takes the change back, `about` names the session.
+ * An error in a dialog stands in the dialog. */
+export function toast(text, { undo = null, error = false, about = "" } = {}) {
+  const area = (error && document.querySelector("dialog[open] .dialog-notes")) || document.getElementById("toasts");
+  const node = h("div", { class: error ? "toast error" : "toast" }, h("span", {}, about ? h("small", {}, h("bdi", {}, about)) : null, text));
   const remove = () => node.remove();
   if (undo) node.append(h("button", { class: "link", onclick: () => { remove(); undo(); } }, "Undo"));
   node.append(h("button", { class: "link", "aria-label": "Dismiss", onclick: remove }, "✕"));
-  area.append(node);
-  setTimeout(remove, undo ? 15000 : 7000);
+  put(area, node);
+  setTimeout(remove, undo ? LONG_MS : SHORT_MS);
 }
 
 /** Runs a call; shows its error as a message. Returns the answer, or undefined after an error. */

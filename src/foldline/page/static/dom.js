@@ -46,12 +46,12 @@ export function visible(text) {
     .replace(DIRECTIONS, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** The text with handles such as #120-131 as links to their messages. */
+/** The text with handles such as #120-131 as links to their messages. A handle in quotes or code is text of the transcript. */
 export function withHandles(text, linkTo) {
   const nodes = [];
   let from = 0;
   for (const found of text.matchAll(/#([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?(?![0-9A-Za-z])/g)) {
-    if (found.index > 0 && /[0-9A-Za-z&#/]/.test(text[found.index - 1])) continue;
+    if (found.index > 0 && /[^\s[,(-]/.test(text[found.index - 1])) continue;
     nodes.push(text.slice(from, found.index));
     nodes.push(h("a", { href: linkTo(Number(found[1])), class: "handle" }, found[0]));
     from = found.index + found[0].length;
@@ -59,11 +59,34 @@ export function withHandles(text, linkTo) {
   return [...nodes, text.slice(from)];
 }
 
-/** The text with every occurrence of the words marked. */
-export function withMarks(text, words) {
-  const useful = words.filter((word) => word.length > 1).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (!useful.length) return [text];
-  const pattern = new RegExp(useful.join("|"), "gi");
+/** A path of which only the folders are cut if there is no room; the name of the file stays whole. */
+export function pathText(path) {
+  const [, folders, name] = /^(.*\/)?([^/]*\/?)$/s.exec(path) || [null, "", path];
+  return h("bdi", { class: "path" }, folders ? h("span", { class: "path-folders" }, visible(folders)) : null, h("span", {}, visible(name)));
+}
+
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** A pattern for the words of a query: the whole query if the text has it, else each word from its beginning. */
+export function queryPattern(query) {
+  const words = query.split(/[\s,;:"'()]+/).filter((word) => word.length > 1 && !COMMON.has(word.toLowerCase()));
+  const starts = words.map((word) => (/^[A-Za-z0-9]/.test(word) ? `(?<![A-Za-z0-9])${escaped(word)}` : escaped(word)));
+  return new RegExp([query.trim().split(/\s+/).map(escaped).join("\\s+"), ...starts].join("|"), "gi");
+}
+
+/** A pattern for a text as it stands, with any space between its words. */
+export const exactPattern = (find) => new RegExp(find.trim().split(/\s+/).map(escaped).join("\\s+"), "gi");
+
+/** A pattern for a text in another one: the text as it stands, or else its words. */
+export function findPattern(text, find) {
+  const whole = exactPattern(find);
+  return text.search(whole) >= 0 ? whole : queryPattern(find);
+}
+
+const COMMON = new Set("a an the and or but if of to in on at by for with from as is am are was were be do does did have has had it its not no so".split(" "));
+
+/** The text with every match of a pattern marked. */
+export function withMarks(text, pattern) {
   const nodes = [];
   let from = 0;
   for (const found of text.matchAll(pattern)) {

@@ -3,8 +3,8 @@
 import { get } from "./api.js";
 import { attempt, showFault } from "./dialogs.js";
 import { h, icon, put, visible, withHandles } from "./dom.js";
-import { ago, moment, percent, plural, tokens, whole } from "./format.js";
-import { previewFold, stat, unfold } from "./changes.js";
+import { ago, FACTS, moment, money, percent, plural, tokens, whole, writerOf } from "./format.js";
+import { appliedFold, previewFold, refold, stat, unfold } from "./changes.js";
 
 export function foldsTab(panel, context) {
   let chosen = 0;
@@ -19,34 +19,46 @@ export function foldsTab(panel, context) {
         context.report.can_change ? h("button", { class: "button primary", onclick: () => previewFold(context) }, icon("fold"), "Preview the next fold") : null),
       folds.length ? h("ol", { class: "folds", reversed: true }, [...folds].reverse().map((fold) => h("li", {},
         h("a", { href: context.link({ tab: "folds", fold: fold.number }), "aria-current": fold.number === chosen ? "true" : null, class: "fold-row" },
-          h("b", {}, `Fold ${fold.number}`, fold.number === folds.length ? h("span", { class: "chip" }, "in force") : null),
+          h("b", {}, `Fold ${fold.number}`, fold.applies ? h("span", { class: "chip" }, "applies now") : fold.taken_back_at ? h("span", { class: "chip undone" }, "taken back") : null),
           h("span", {}, `${fold.folded} · ${tokens(fold.before)} → ${tokens(fold.after)}`),
           h("span", { class: "muted" }, ago(fold.at), fold.digest?.facts ? ` · ${percent(fold.digest.kept / fold.digest.facts)} of facts kept` : ""))))) : null);
-    if (!folds.length) put(detail, h("div", { class: "empty card" }, h("h2", {}, "Nothing is folded"),
+    if (!chosen) put(detail, h("div", { class: "empty card" }, h("h2", {}, "Nothing is folded"),
       h("p", {}, "The model sees every message of this session. When the window fills up, foldline replaces the oldest messages by a digest.")));
   }
 
-  async function choose(number) {
+  async function choose(number, isAsked = false) {
     chosen = number;
     drawList();
     if (!number) return;
     put(detail, h("p", { class: "loading" }, "Loading…"));
     try {
       const fold = await get("fold", { ...context.where, number });
-      if (chosen === number) put(detail, foldView(context, fold));
+      if (chosen !== number) return;
+      put(detail, foldView(context, fold));
+      if (isAsked) reveal();
     } catch (error) {
       showFault(detail, error);
     }
   }
 
+  /** Moves to the chosen fold: its heading gets the focus and comes into sight. */
+  function reveal() {
+    const heading = detail.querySelector("h2");
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+    const top = heading.getBoundingClientRect().top;
+    if (top < 0 || top > innerHeight * 0.7) heading.scrollIntoView({ block: top < 0 ? "center" : "start" });
+  }
+
+  const newest = () => appliedFold(context.report)?.number || context.report.fold_list.length;
   return {
     show(params) {
-      const count = context.report.fold_list.length;
-      choose(Math.min(count, Number(params.fold) || count));
+      choose(Math.min(context.report.fold_list.length, Number(params.fold) || newest()), Number(params.fold) > 0 && Number(params.fold) !== chosen);
     },
     update(before) {
-      const count = context.report.fold_list.length;
-      if (count !== before.fold_list.length) choose(count);
+      const states = (report) => JSON.stringify(report.fold_list.map((fold) => [fold.applies, fold.taken_back_at, fold.can_refold]));
+      if (context.report.fold_list.length !== before.fold_list.length) choose(newest());
+      else if (states(context.report) !== states(before)) choose(chosen);
       else drawList();
     },
   };
@@ -65,21 +77,48 @@ function foldView(context, fold) {
   return [
     h("div", { class: "card" },
       h("div", { class: "card-head" }, h("h2", {}, `Fold ${fold.number}`), h("span", { class: "muted" }, moment(fold.at)),
-        fold.is_newest && context.report.can_change ? h("button", { class: "button", onclick: () => unfold(context) }, icon("unfold"), "Unfold…") : null),
-      h("p", {}, h("b", {}, fold.folded), " left the request", fold.first && fold.first !== fold.folded ? [" (new with this fold: ", h("a", { href: context.linkTo(firstNumber(fold.first)) }, fold.first), ")"] : "",
+        fold.applies && context.report.can_change ? h("button", { class: "button", onclick: () => unfold(context) }, icon("unfold"), "Unfold…") : null,
+        fold.can_refold && context.report.can_change ? h("button", { class: "button", onclick: () => refold(context, fold.number) }, icon("fold"), "Fold again") : null),
+      foldState(context, fold),
+      h("p", {}, h("b", {}, plural(fold.left, "message")), fold.taken_back_at ? " had left the request: " : " left the request: ", h("a", { href: context.linkTo(firstNumber(fold.folded)) }, fold.folded),
+        fold.first && fold.first !== fold.folded ? [" (new with this fold: ", h("a", { href: context.linkTo(firstNumber(fold.first)) }, fold.first), ")"] : "",
         ". ", capitalized(fold.reason), "."),
       beforeAfter(fold),
       h("div", { class: "stat-row" },
-        digest ? stat("Written by", digest.by) : null,
+        digest ? stat("Written by", digest.by, writerOf(digest.by)) : null,
         digest ? stat("Digest", `${tokens(digest.tokens)} tokens`) : null,
         digest?.facts ? stat("Facts kept", `${whole(digest.kept)} of ${whole(digest.facts)}`) : null,
+        rewritten(context, fold.number),
+        digest?.usage ? stat("Digest model", `${tokens(digest.usage.input + digest.usage.cache_read + digest.usage.cache_write, true)} read, ${tokens(digest.usage.output, true)} written`) : null,
         fold.stubs ? stat("Results shortened", whole(fold.stubs)) : null,
-        fold.pinned.length ? stat("Pinned, stayed", fold.pinned.map((n) => `#${n}`).join(", ")) : null,
-        fold.carried.length ? stat("Carried over", fold.carried.slice(0, 6).map((n) => `#${n}`).join(", ")) : null),
+        fold.stays.length ? stat("Stayed in the request", fold.stays.slice(0, 6).map((one) => `#${one.message} (${one.why})`).join(", ") + (fold.stays.length > 6 ? ` and ${fold.stays.length - 6} more` : "")) : null),
       digest?.cause ? h("p", { class: "fault" }, `No model wrote it: ${digest.cause}.`) : null),
     digest ? lossReport(context, fold) : h("div", { class: "card" }, h("p", {}, "This fold has no digest of its own.")),
     digest ? digestCard(context, fold) : null,
   ];
+}
+
+/** Why a fold does not apply now, and what can be done about it; null if it applies. */
+function foldState(context, fold) {
+  if (fold.applies) return null;
+  const applied = appliedFold(context.report);
+  if (!fold.taken_back_at) return h("p", { class: "muted" }, `Fold ${applied.number} replaced this fold. To unfold this one, take back the newer folds first.`);
+  const why = fold.can_refold ? "“Fold again” restores it with the same digest."
+    : fold.is_final ? "It cannot be restored, because a newer fold was made since." : "To restore it, restore the fold that was taken back after it first.";
+  return h("p", { class: "hint" }, `Taken back on ${moment(fold.taken_back_at)}: its messages are in the request again. ${why}`);
+}
+
+/** What the first request with a fold paid again, because the fold changed its beginning. It is filled in when the requests are known. */
+function rewritten(context, number) {
+  const node = h("div", { class: "stat", hidden: true });
+  get("requests", context.where).then(({ requests }) => {
+    const row = requests.find((one) => one.fold === number);
+    if (!row?.exact || !row.missed) return;
+    node.hidden = false;
+    put(node, h("span", { class: "stat-name" }, "First request with it"), h("span", { class: "stat-value" },
+      h("a", { href: context.link({ tab: "window", request: row.number }) }, `request ${row.number}`), ` paid ${tokens(row.missed, true)} tokens again${row.missed_usd ? `, ${money(row.missed_usd)}` : ""}`));
+  }).catch(() => {});
+  return node;
 }
 
 function capitalized(text) {
@@ -103,21 +142,38 @@ function lossReport(context, fold) {
   return h("div", { class: "card" }, h("h3", {}, "What it lost"),
     h("div", { class: "coverage", role: "img", "aria-label": `${percent(digest.kept / digest.facts)} of the facts are in the digest` },
       h("span", { css: { width: `${100 * digest.kept / digest.facts}%` } })),
-    h("p", {}, `${whole(digest.kept)} of ${plural(digest.facts, "fact")} are in the digest (${percent(digest.kept / digest.facts)}). `,
-      lost ? `${whole(lost)} can only be recalled${lost > digest.missing.length ? "; the most important" : ""}:` : "Nothing was lost."),
-    lost ? h("ul", { class: "facts" }, digest.missing.map((fact) => h("li", {},
-      h("a", { href: context.link({ tab: "recall", q: withoutHandle(fact) }), "aria-label": `Search for ${visible(withoutHandle(fact))}`, title: "Search for it" }, icon("search")),
-      h("bdi", {}, withHandles(visible(fact), context.linkTo))))) : null,
+    h("p", {}, lost ? `${whole(digest.kept)} of ${plural(digest.facts, "fact")} are in the digest (${percent(digest.kept / digest.facts)}). ${whole(lost)} can only be recalled:`
+      : `All ${plural(digest.facts, "fact")} are in the digest. The full text of ${fold.folded} is available by recall.`),
+    lost ? lostFacts(context, fold, lost) : null,
+    h("p", { class: "muted small-text" }, FACTS),
     digest.unsourced.length ? [h("h4", { class: "warn-text" }, "Claimed by the digest, but found in no folded message"),
       h("ul", { class: "facts" }, digest.unsourced.map((claim) => h("li", {}, icon("alert"), h("bdi", {}, visible(claim)))))] : null);
 }
 
-/** A fact without the handle of its source, for a search. */
-const withoutHandle = (fact) => fact.replace(/\s*\[#[0-9-]+\]$/, "").slice(0, 200);
+/** The list of lost facts. If the record names only the most important ones, a button shows all. */
+function lostFacts(context, fold, lost) {
+  const list = h("ul", { class: "facts" }, fold.digest.missing.map((fact) => lostFact(context, fact)));
+  const more = h("button", { class: "button small", onclick: async () => {
+    more.disabled = true;
+    const found = await attempt(() => get("lost_facts", { ...context.where, number: fold.number }));
+    more.disabled = false;
+    if (found) { put(list, found.missing.map((fact) => lostFact(context, fact))); more.remove(); part.remove(); }
+  } }, `Show all ${whole(lost)}`);
+  const part = h("p", { class: "muted" }, `These are the ${fold.digest.missing.length} most important:`);
+  return lost > fold.digest.missing.length ? [part, list, more] : [list];
+}
+
+/** A lost fact. It leads to the message that it comes from, at the place where it stands. */
+function lostFact(context, fact) {
+  const [, text, number] = /^([^]*?)\s*(?:\[#([0-9]+)[0-9, #-]*\])?$/.exec(fact);
+  const find = text.slice(0, 200);
+  const href = number ? context.linkTo(Number(number), find) : context.link({ tab: "recall", q: find });
+  return h("li", {}, h("a", { href, title: number ? `Show it in #${number}` : "Search for it" }, icon("search"), h("bdi", {}, visible(text)), number ? h("span", { class: "muted" }, ` #${number}`) : null));
+}
 
 function digestCard(context, fold) {
   const text = h("pre", { class: "digest-text", tabindex: "0" }, withHandles(visible(fold.digest.text), context.linkTo));
-  const compare = fold.changes.length ? h("details", {}, h("summary", {}, `Difference to the digest of fold ${fold.number - 1}`),
+  const compare = fold.changes.length ? h("details", {}, h("summary", {}, `Difference to the digest of fold ${fold.previous}`),
     h("pre", { class: "diff", tabindex: "0" }, fold.changes.filter(([kind, textLine]) => kind !== "same" || textLine.startsWith("#")).map(([kind, textLine]) =>
       h("span", { class: `d-${kind}` }, `${{ same: "  ", gone: "− ", new: "+ " }[kind]}${visible(textLine)}\n`)))) : null;
   return h("div", { class: "card" }, h("h3", {}, "Digest"), h("p", { class: "muted" }, "The model reads this in place of the folded messages. A number such as #12 leads to the message it comes from."), text, compare);

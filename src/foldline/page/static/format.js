@@ -13,6 +13,18 @@ export function tokens(count, exact = false) {
   return `${sign}${Math.round(count / 1e6).toLocaleString("en")}M`;
 }
 
+/** What a loss report counts. */
+export const FACTS = "A fact is a request, a changed file, a failed command, an error, or a name, value, path or number. All other text is not counted.";
+
+const WRITERS = {
+  local: "foldline itself, on this machine: it takes the facts from the messages and asks no model",
+  marker: "No digest: a short text says which messages left the request",
+  hand: "A person wrote or edited it",
+};
+
+/** What the writer of a digest is. */
+export const writerOf = (by) => WRITERS[by] || "The model that wrote the digest";
+
 export const whole = (number) => number.toLocaleString("en");
 export const percent = (share) => `${Math.round(share * 100)}%`;
 
@@ -23,13 +35,14 @@ export function money(dollars) {
   return `${dollars < 0 ? "−" : ""}$${size.toFixed(digits)}`;
 }
 
-export function plural(count, noun) {
-  return `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
+export function plural(count, noun, many = `${noun}s`) {
+  return `${whole(count)} ${count === 1 ? noun : many}`;
 }
 
-/** A time: relative if it is recent, else a date. */
+/** A time: relative if it is recent, else a date. A time in the future, from another clock, is shown with its date. */
 export function ago(seconds) {
   const past = Date.now() / 1000 - seconds;
+  if (past < -50) return moment(seconds);
   if (past < 50) return "now";
   if (past < 3600) return `${Math.round(past / 60)} min ago`;
   if (past < 86400) return `${Math.round(past / 3600)} h ago`;

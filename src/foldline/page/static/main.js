@@ -3,12 +3,13 @@
 import { ApiError, get, setToken, takeToken } from "./api.js";
 import { h, icon, put } from "./dom.js";
 import { showMoney } from "./money.js";
+import { showSearch } from "./recall.js";
 import { showReplay } from "./replay.js";
 import { showSession } from "./session.js";
 import { showSessions } from "./sessions.js";
 
 const main = document.getElementById("main");
-const VIEWS = { sessions: showSessions, session: showSession, money: showMoney, replay: showReplay };
+const VIEWS = { sessions: showSessions, search: showSearch, session: showSession, money: showMoney, replay: showReplay };
 let leave = () => {};
 let current = "";
 let turn = 0;
@@ -25,7 +26,7 @@ async function show() {
   const { page, params } = place();
   const key = page === "session" ? `${page} ${params.owner} ${params.session} ${params.branch}` : page;
   for (const link of document.querySelectorAll("nav a")) {
-    const here = link.dataset.page === page || (page === "session" && link.dataset.page === "sessions");
+    const here = link.dataset.page === page || (["session", "search"].includes(page) && link.dataset.page === "sessions");
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -93,6 +94,10 @@ document.getElementById("theme").addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
   if (!localStorage.getItem("foldline-theme")) setTheme(event.matches ? "dark" : "light");
 });
+
+document.addEventListener("wheel", () => { // the wheel scrolls the page; it does not change a number
+  if (document.activeElement?.type === "number") document.activeElement.blur();
+}, { passive: true, capture: true });
 
 takeToken();
 setTheme(document.documentElement.dataset.theme);

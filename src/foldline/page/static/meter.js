@@ -1,8 +1,9 @@
 // The window as a bar: blocks, free room, and the marks where the policy warns and folds.
 
-import { h } from "./dom.js";
+import { h, pathText } from "./dom.js";
 import { percent, tokens, whole } from "./format.js";
 
+export const HIDDEN_WHY = "counted by the provider, but in no message and no tool definition that foldline knows: for example a system prompt that the client adds itself.";
 export const BLOCKS = {
   system: "System prompt", tools: "Tool definitions", memory: "Memory", pins: "Pins",
   digest: "Digest", history: "History", input: "Input", hidden: "Not in any message",
@@ -41,7 +42,8 @@ export function windowBar(report) {
     h("b", {}, tokens(block.tokens, report.exact)), h("small", {}, percent(block.tokens / report.usable)))),
   h("li", { class: "muted" }, h("i", { class: "dot b-free" }), h("span", {}, "Free"), h("b", {}, tokens(free, report.exact)),
     h("small", {}, percent(free / report.usable))));
-  return h("div", { class: "window-bar" }, h("div", { class: "bar-box" }, bar, marks), legend);
+  return h("div", { class: "window-bar" }, h("div", { class: "bar-box" }, bar, marks), legend,
+    report.blocks.some((block) => block.name === "hidden") ? h("p", { class: "muted small-text" }, `${BLOCKS.hidden}: ${HIDDEN_WHY}`) : null);
 }
 
 function labelled(report, total) {
@@ -51,27 +53,28 @@ function labelled(report, total) {
     const close = left - last < 14;
     last = left;
     const name = MARKS[mark.name] || mark.name;
-    return h("span", { class: `mark ${mark.name}${close ? " close" : ""}${left > 86 ? " right" : ""}`, css: { left: `${Math.min(left, 100)}%` }, title: mark.rule },
+    return h("span", { class: `mark ${mark.name}${close ? " close" : ""}${left > 80 ? " right" : ""}`, css: { left: `${Math.min(left, 100)}%` }, title: mark.rule },
       h("em", {}, `${name} ${tokens(mark.tokens, true)}`));
   });
 }
 
-/** What fills the history: a bar per kind, which opens to its tools, servers and files. */
-export function contents(kinds, report) {
-  const most = Math.max(1, ...kinds.map((row) => row.tokens));
+/** What fills history and pins: a bar per kind, which opens to its tools, servers and files.
+ * All bars and percentages are shares of history and pins. `linkTo(number)` is the address of a message. */
+export function contents(kinds, linkTo) {
+  const total = Math.max(1, kinds.reduce((sum, row) => sum + row.tokens, 0));
   return h("div", { class: "contents" }, kinds.map((row) => {
     const groups = [["By tool", row.tools], ["By MCP server", row.servers], ["By file", row.files]].filter(([, rows]) => rows.length);
-    const line = bars([row], most, `k-${row.name.replace(/ /g, "-")}`, report);
+    const line = bars([row], total, `k-${row.name.replace(/ /g, "-")}`, linkTo);
     if (!groups.length) return h("div", { class: "kind" }, line);
     return h("details", { class: "kind" }, h("summary", {}, line),
       h("div", { class: "groups" }, groups.map(([title, rows]) => h("div", {}, h("h4", {}, title),
-        bars(rows, Math.max(1, ...rows.map((one) => one.tokens)), `k-${row.name.replace(/ /g, "-")}`, report)))));
+        bars(rows, total, `k-${row.name.replace(/ /g, "-")}`, linkTo)))));
   }));
 }
 
-function bars(rows, most, color, report) {
+function bars(rows, total, color, linkTo) {
   return rows.map((row) => h("div", { class: "hbar" },
-    h("span", { class: "hbar-name", title: row.name }, h("bdi", {}, row.name)),
-    h("span", { class: "hbar-track" }, h("span", { class: `hbar-fill ${color}`, css: { width: `${100 * row.tokens / most}%` } })),
-    h("span", { class: "hbar-size" }, tokens(row.tokens, false), " ", h("small", {}, percent(row.tokens / Math.max(1, report.usable))))));
+    h("span", { class: "hbar-name", title: row.name }, row.message ? h("a", { href: linkTo(row.message), title: `${row.name}: open #${row.message}, which takes the most room` }, pathText(row.name)) : pathText(row.name)),
+    h("span", { class: "hbar-track" }, h("span", { class: `hbar-fill ${color}`, css: { width: `${100 * row.tokens / total}%` } })),
+    h("span", { class: "hbar-size" }, tokens(row.tokens, false), " ", h("small", {}, percent(row.tokens / total)))));
 }

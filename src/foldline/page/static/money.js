@@ -5,12 +5,13 @@ import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
 import { money, percent, plural, tokens, whole } from "./format.js";
 import { stat } from "./changes.js";
+import { sessionLink } from "./sessions.js";
 
 const GROUPS = { day: "day", month: "month", model: "model", project: "project", session: "session" };
 
 export async function showMoney(main, params) {
   const by = h("select", { id: "by", onchange: () => load() }, Object.entries(GROUPS).map(([value, title]) => h("option", { value, selected: value === (params.by || "day") }, `By ${title}`)));
-  const source = h("select", { id: "source", onchange: () => load() }, h("option", { value: "ledger" }, "The ledger"), h("option", { value: "files" }, "Session files of agents"));
+  const source = h("select", { id: "source", onchange: () => load() }, h("option", { value: "ledger" }, "The ledger"), h("option", { value: "files", selected: params.source === "files" }, "Session files of agents"));
   const body = h("div", { "aria-live": "polite" });
   put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Money")),
     h("div", { class: "tools" }, h("label", { class: "hide", for: "by" }, "Group"), by, h("label", { class: "hide", for: "source" }, "Source"), source), body));
@@ -18,6 +19,7 @@ export async function showMoney(main, params) {
   let turn = 0;
   async function load() {
     const mine = ++turn;
+    history.replaceState(null, "", `#/money?${new URLSearchParams({ by: by.value, source: source.value })}`);
     put(body, h("p", { class: "loading" }, "Reading every request…"));
     try {
       const report = await get("money", { by: by.value, source: source.value });
@@ -32,7 +34,8 @@ export async function showMoney(main, params) {
 
 function view(report) {
   if (!report.total.requests) {
-    return h("p", { class: "empty card" }, "No reply here says what it used. Requests through “foldline serve”, imported sessions and session files do.");
+    return h("p", { class: "empty card" }, report.source === "files" ? "No session file with token usage was found. Claude Code, Codex and pi write such files."
+      : "No reply in this ledger has token usage. Replies that came through “foldline serve” or that were imported from session files have it.");
   }
   const total = report.total;
   return [
@@ -41,7 +44,8 @@ function view(report) {
       stat("Read from the cache", percent(total.cache_read / Math.max(1, total.cache_read + total.cache_write + total.input))),
       stat("Cache misses", `${tokens(total.missed, true)} tokens, ${money(total.miss_cost)}`),
       report.savings ? stat("Without folding", money(report.savings.untouched_usd)) : null,
-      report.savings ? stat("Saved", money(report.savings.untouched_usd - report.savings.usd)) : null)),
+      report.source === "files" ? null : stat("Saved by folds, net", saved(report.saved))),
+    report.saved && !report.saved.from_receipts ? h("p", { class: "muted small-text" }, "~ marks an estimate: the cost that the requests would have had with the whole conversation, minus the real cost. For requests through “foldline serve”, the saving is measured.") : null),
     report.savings?.misses.length ? misses(report.savings.misses) : null,
     report.savings ? holdout(report.holdout) : null,
     groups(report),
@@ -49,21 +53,38 @@ function view(report) {
   ];
 }
 
+const saved = (found) => (found ? `${found.from_receipts ? "" : "~"}${money(found.usd)}` : "—");
+
 function groups(report) {
-  const most = Math.max(...report.groups.map((row) => row.cost), 1e-9);
-  const rows = report.by === "day" || report.by === "month" ? [...report.groups].reverse() : [...report.groups].sort((one, other) => other.cost - one.cost);
+  const isBySession = report.by === "session" && report.source === "ledger";
+  const total = Math.max(report.total.cost, 1e-9);
+  const sorted = [...report.groups].sort((one, other) => other.cost - one.cost);
+  const rows = report.by === "day" || report.by === "month" ? [...report.groups].reverse() : report.by === "session" ? inTrees(sorted) : sorted;
   return h("section", { class: "card", "aria-label": `By ${report.by}` }, h("h2", {}, `By ${report.by}`), h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", { class: "wide" },
-    h("thead", {}, h("tr", {}, [report.by, "", "cost", "requests", "read", "written", "fresh", "output", "missed"].map((title, place) =>
-      h("th", { scope: "col", class: place > 1 ? "num" : "" }, title || h("span", { class: "hide" }, "share"))))),
+    h("thead", {}, h("tr", {}, [report.by, "", "cost", ...(isBySession ? ["saved"] : []), "cache misses", "requests", "read from cache", "written", "not cached", "output"].map((title, place) =>
+      h("th", { scope: "col", class: place > 1 ? "num" : place ? "track-cell" : "" }, title || h("span", { class: "hide" }, "share of the cost"))))),
     h("tbody", {}, rows.slice(0, 400).map((row) => h("tr", {},
-      h("th", { scope: "row", class: "name", title: row.name }, h("bdi", {}, visible(shortened(row.name)))),
-      h("td", { class: "track-cell" }, h("span", { class: "hbar-track block" }, h("span", { class: "hbar-fill k-after", css: { width: `${100 * row.cost / most}%` } }))),
-      h("td", { class: "num strong" }, money(row.cost)), h("td", { class: "num" }, whole(row.requests)),
-      [row.cache_read, row.cache_write, row.input, row.output].map((size) => h("td", { class: "num" }, tokens(size, true))),
-      h("td", { class: "num" }, row.missed ? `${tokens(row.missed, true)} ${money(row.miss_cost)}` : "—")))))));
+      h("th", { scope: "row", class: row.parent ? "name child" : "name", title: row.name }, nameOf(report, row)),
+      h("td", { class: "track-cell" }, h("span", { class: "hbar-track block" }, h("span", { class: "hbar-fill k-after", css: { width: `${100 * row.cost / total}%` }, title: `${percent(row.cost / total)} of the cost` }))),
+      h("td", { class: "num strong" }, money(row.cost)), isBySession ? h("td", { class: "num saved" }, saved(row.saved)) : null,
+      h("td", { class: "num" }, row.missed ? [money(row.miss_cost), h("small", { class: "muted" }, ` ${tokens(row.missed, true)}`)] : "—"), h("td", { class: "num" }, whole(row.requests)),
+      [row.cache_read, row.cache_write, row.input, row.output].map((size) => h("td", { class: "num" }, tokens(size, true)))))))));
 }
 
 const shortened = (name) => (name.length > 34 ? (name.includes("/") ? `…${name.slice(-33)}` : `${name.slice(0, 33)}…`) : name || "unknown");
+
+/** The sessions, each with those that belong to it below it. */
+function inTrees(rows) {
+  const names = new Set(rows.map((row) => row.name));
+  const below = (row) => [row, ...rows.filter((one) => one.parent === row.name).flatMap(below)];
+  return rows.filter((row) => !names.has(row.parent)).flatMap(below);
+}
+
+function nameOf(report, row) {
+  const name = h("bdi", {}, visible(shortened(row.name)));
+  const isSession = report.by === "session" && report.owner !== null && row.name;
+  return isSession ? h("a", { href: sessionLink({ owner: report.owner, session: row.name }) }, name) : name;
+}
 
 function misses(rows) {
   return h("section", { class: "card", "aria-label": "Cache misses by cause" }, h("h2", {}, "Cache misses by cause"), h("table", {},

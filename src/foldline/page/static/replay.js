@@ -3,16 +3,28 @@
 import { post } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, icon, put, visible } from "./dom.js";
-import { money, percent, plural, tokens, whole } from "./format.js";
+import { FACTS, money, percent, plural, tokens, whole } from "./format.js";
 
 const MAX_BYTES = 60 * 1024 * 1024;
+const FORMATS = { anthropic: "Anthropic Messages", openai: "OpenAI Chat Completions", "openai-responses": "OpenAI Responses", gemini: "Gemini",
+  "claude-code": "Claude Code session", "stream-json": "Claude Code stream-json", codex: "Codex session", pi: "pi session", "gemini-cli": "Gemini CLI session", openhands: "OpenHands events" };
 const COLORS = ["--b-history", "--b-digest", "--b-pins", "--b-tools"];
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+/** The policies that are compared, each with what it does. */
+const POLICIES = {
+  balanced: "folds at 90% of the usable window, down to half of it",
+  thrifty: "folds when the messages that can leave have cost as much as a fold costs, or when the cache has expired",
+  verbatim: "never folds; a request that does not fit is refused",
+};
+/** The file, the choices and the result that are shown again after another view. */
+const last = { file: null, report: null, window: "0", format: "" };
+
 export async function showReplay(main) {
   let plot = null;
-  let report = null;
-  let file = null;
+  let { report, file } = last;
+  let turn = 0;
+  const note = h("div", { class: "chart-note", hidden: true, "aria-hidden": "true" });
   const field = h("input", { type: "file", id: "file", class: "hide", accept: ".json,.jsonl,.gz", onchange: () => { if (field.files[0]) open(field.files[0]); } });
   const drop = h("label", { class: "drop", for: "file",
     ondragover: (event) => { event.preventDefault(); drop.classList.add("over"); },
@@ -21,9 +33,11 @@ export async function showReplay(main) {
   icon("drop"), h("b", {}, "Drop a transcript here, or choose a file"), h("span", { class: "muted" }, "Claude Code, Codex, pi, OpenAI, Anthropic or Gemini; .json, .jsonl or .gz. Nothing leaves this machine."));
   const size = h("select", { id: "window", onchange: () => { if (file) run(); } }, h("option", { value: "0" }, "The model's window"),
     [32000, 64000, 128000, 200000].map((value) => h("option", { value }, `A window of ${tokens(value, true)}`)));
+  const format = h("select", { id: "format", onchange: () => { if (file) run(); } }, h("option", { value: "" }, "Detect the format"),
+    Object.entries(FORMATS).map(([value, title]) => h("option", { value }, title)));
   const body = h("div", { "aria-live": "polite" });
   put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Replay"), h("p", { class: "muted" }, "What would policies have sent, cost and lost?")),
-    field, drop, h("div", { class: "tools" }, h("label", { class: "hide", for: "window" }, "Window"), size), body));
+    field, drop, h("div", { class: "tools" }, h("label", { class: "hide", for: "window" }, "Window"), size, h("label", { class: "hide", for: "format" }, "Format"), format), body));
   document.title = "foldline: replay";
 
   async function open(chosen) {
@@ -33,22 +47,37 @@ export async function showReplay(main) {
     }
     const packed = chosen.name.endsWith(".gz");
     const stream = packed ? chosen.stream().pipeThrough(new DecompressionStream("gzip")) : chosen.stream();
+    let text = "";
     try {
-      file = { name: chosen.name.replace(/\.gz$/, ""), text: await new Response(stream).text() };
+      text = await new Response(stream).text();
     } catch {
       showFault(body, { message: `${chosen.name} cannot be read` });
       return;
     }
+    if (/[\u0000\ufffd]/.test(text.slice(0, 4096))) {
+      showFault(body, { message: `${chosen.name} is not a text file`, hint: "choose a transcript in .json or .jsonl" });
+      return;
+    }
+    file = { name: chosen.name.replace(/\.gz$/, ""), text };
     run();
   }
 
   async function run() {
-    put(body, h("p", { class: "loading" }, `Replaying ${file.name}…`));
+    const mine = ++turn;
+    const names = Object.keys(POLICIES);
+    const found = [];
+    const used = file;
     try {
-      report = await post("replay", { name: file.name, text: file.text, window: Number(size.value) });
+      for (const policies of names) {
+        put(body, h("div", { class: "loading" }, h("p", {}, `Replaying ${used.name} with ${policies} (${found.length + 1} of ${names.length})…`), h("progress", { max: String(names.length), value: String(found.length), "aria-label": "Progress" })));
+        found.push(await post("replay", { name: used.name, text: used.text, window: Number(size.value), format: format.value, policies }));
+        if (mine !== turn) return;
+      }
+      report = { ...found[0], policies: found.flatMap((one) => one.policies) };
+      Object.assign(last, { file: used, report, window: size.value, format: format.value });
       draw();
     } catch (error) {
-      showFault(body, error);
+      if (mine === turn) showFault(body, error);
     }
   }
 
@@ -57,18 +86,22 @@ export async function showReplay(main) {
     const box = h("div", { class: "chart" });
     put(body, h("section", { class: "card", "aria-label": "Result" },
       h("div", { class: "card-head" }, h("h2", {}, h("bdi", {}, visible(report.name))), h("span", { class: "muted" }, `${report.format}, ${plural(report.messages, "message")}, ${plural(first.requests, "request")}, ${first.model || "unknown model"}`)),
-      table(), h("ul", { class: "legend small" }, report.policies.map((row, place) => h("li", {}, h("i", { class: `dot p-${place}` }), row.policy)), h("li", {}, h("i", { class: "dash bad" }), "usable window")), box));
+      table(), h("p", { class: "muted small-text" }, "Facts kept: the share of the facts in folded messages that the digests show. The full text is available by recall. ", FACTS), h("ul", { class: "legend small" }, report.policies.map((row, place) => h("li", {}, h("i", { class: `dot p-${place}` }), row.policy)), showsLimit() ? h("li", {}, h("i", { class: "dash bad" }), "usable window") : null), samePolicies() ? h("p", { class: "muted small-text" }, "All policies send the same: their lines lie on each other.") : null, box));
     plotSizes(box);
   }
+
+  const largest = () => Math.max(...report.policies.flatMap((row) => row.sizes), 1);
+  const showsLimit = () => largest() > report.policies[0].usable / 2;
+  const samePolicies = () => new Set(report.policies.map((row) => row.sizes.join())).size === 1;
 
   function table() {
     const first = report.policies[0];
     return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Policies" }, h("table", { class: "wide" }, h("thead", {}, h("tr", {}, ["policy", "folds", "refused", "sent", "cost", "from cache", "facts kept"].map((title, place) => h("th", { scope: "col", class: place ? "num" : "" }, title)))),
-      h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "everything, always"), h("td", { class: "num" }, ""), h("td", { class: "num" }, first.whole > first.usable ? "does not fit" : ""), h("td", { class: "num" }, tokens(first.everything)), h("td", { class: "num" }, money(first.cost_everything)), h("td", { class: "num" }, ""), h("td", { class: "num" }, "100%")),
-        report.policies.map((row) => h("tr", {}, h("th", { scope: "row" }, row.policy), h("td", { class: "num" }, whole(row.folds)), h("td", { class: "num" }, whole(row.refused)),
+      h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "everything, always"), h("td", { class: "num" }, ""), h("td", { class: "num" }, first.whole > first.usable ? "does not fit" : ""), h("td", { class: "num" }, tokens(first.everything)), h("td", { class: "num" }, money(first.cost_everything)), h("td", { class: "num" }, ""), h("td", { class: "num" }, "all text is sent")),
+        report.policies.map((row) => h("tr", {}, h("th", { scope: "row" }, row.policy, h("div", { class: "muted small-text policy-about" }, POLICIES[row.policy] || "")), h("td", { class: "num" }, whole(row.folds)), h("td", { class: "num" }, whole(row.refused)),
           h("td", { class: "num" }, `${tokens(row.sent)} (${percent(row.sent / Math.max(1, row.everything))})`),
           h("td", { class: "num" }, row.refused ? "—" : `${money(row.cost)}${row.cost_everything ? ` (${percent(row.cost / row.cost_everything)})` : ""}`),
-          h("td", { class: "num" }, percent(row.read / Math.max(1, row.sent))), h("td", { class: "num" }, row.facts ? percent(row.kept / row.facts) : "—"))))));
+          h("td", { class: "num" }, percent(row.read / Math.max(1, row.sent))), h("td", { class: "num" }, row.facts ? percent(row.kept / row.facts) : row.folds || row.refused ? "—" : "all text is sent"))))));
   }
 
   function plotSizes(box) {
@@ -76,19 +109,32 @@ export async function showReplay(main) {
     const longest = report.policies[0];
     const axis = { stroke: color("--muted"), font: "12px system-ui, sans-serif", grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
     const data = [longest.sizes.map((_, place) => place * longest.step + 1), ...report.policies.map((row) => row.sizes.map((one) => one || null)), longest.sizes.map(() => longest.usable)];
-    const most = Math.max(...report.policies.flatMap((row) => row.sizes), 1);
-    plot = new window.uPlot({ width: Math.max(260, box.clientWidth), height: 260, legend: { show: false }, cursor: { y: false, drag: { x: false } },
-      scales: { x: { time: false }, y: { range: [0, most > longest.usable / 2 ? Math.max(most, longest.usable) * 1.06 : most * 1.1] } },
-      axes: [{ ...axis, size: 30, grid: { show: false } }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => tokens(tick, true)) }],
+    const most = largest();
+    plot = new window.uPlot({ width: Math.max(260, box.clientWidth), height: 260, legend: { show: false }, cursor: { y: false, drag: { x: false } }, hooks: { setCursor: [showNote] },
+      scales: { x: { time: false, range: [0.5, longest.sizes.length * longest.step + 0.5] }, y: { range: [0, showsLimit() ? Math.max(most, longest.usable) * 1.06 : most * 1.1] } },
+      axes: [{ ...axis, size: 30, grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => tokens(tick, true)) }],
       series: [{}, ...report.policies.map((_, place) => ({ stroke: color(COLORS[place % COLORS.length]), width: 2, points: { show: false } })), { stroke: color("--bad"), dash: [5, 4], width: 1.5, points: { show: false } }] },
     data, put(box));
+    box.append(note);
     plot.root.setAttribute("role", "img");
     plot.root.setAttribute("aria-label", "Sizes of the requests under each policy");
   }
 
+  /** The sizes of the request under the pointer. */
+  function showNote(made) {
+    const { left, idx } = made.cursor;
+    note.hidden = left === undefined || left < 0 || idx === null || idx === undefined;
+    if (note.hidden) return;
+    put(note, h("b", {}, `Request ${whole(made.data[0][idx])}`), report.policies.map((row) => h("span", {}, `${row.policy}: ${row.sizes[idx] ? tokens(row.sizes[idx]) : "refused"}`)));
+    note.style.setProperty("left", `${Math.min(Math.max(0, made.over.offsetLeft + left + 12), made.root.clientWidth - 190)}px`);
+  }
+
+  size.value = last.window;
+  format.value = last.format;
+  if (report) draw();
   const retheme = () => { const box = main.querySelector(".chart"); if (report && box) plotSizes(box); };
   const resize = () => { const box = main.querySelector(".chart"); if (plot && box) plot.setSize({ width: Math.max(260, box.clientWidth), height: 260 }); };
   document.addEventListener("themechange", retheme);
   addEventListener("resize", resize);
-  return () => { plot?.destroy(); document.removeEventListener("themechange", retheme); removeEventListener("resize", resize); };
+  return () => { turn += 1; plot?.destroy(); document.removeEventListener("themechange", retheme); removeEventListener("resize", resize); };
 }

@@ -7,7 +7,7 @@ import { showFault } from "./dialogs.js";
 import { foldsTab } from "./folds.js";
 import { meter } from "./meter.js";
 import { recallTab } from "./recall.js";
-import { sessionLink } from "./sessions.js";
+import { sessionLink, shortName, stateChip } from "./sessions.js";
 import { transcriptTab } from "./transcript.js";
 import { windowTab } from "./window_tab.js";
 
@@ -23,9 +23,15 @@ export async function showSession(main, params) {
     where,
     get report() { return report; },
     link: (extra) => sessionLink(where, extra),
-    linkTo: (number) => sessionLink(where, { tab: "transcript", message: number }),
+    linkTo: (number, find = "") => sessionLink(where, { tab: "transcript", message: number, ...(find ? { find } : {}) }),
+    /** Puts the state of a view into the address, so that going back and reloading show it again. */
+    remember: (extra) => history.replaceState(null, "", sessionLink(where, extra)),
+    /** Shows at once that a message is pinned (`name`) or no longer pinned (""). `copy` is the number of the pinned copy of a folded message. */
+    showPin: (message, name, copy = null) => { for (const view of Object.values(views)) view.showPin?.(message, name, copy); },
     refresh: async () => changed(await get("session", where)),
   };
+  let parent = "";
+  let left = false;
   const panels = {};
   const views = {};
   const head = h("div", { class: "session-head" });
@@ -42,11 +48,11 @@ export async function showSession(main, params) {
       onchange: (event) => { location.hash = sessionLink({ ...where, branch: event.target.value }); } },
     report.branches.map((name) => h("option", { value: name, selected: name === where.branch }, name))) : null;
     put(head,
-      h("div", { class: "crumbs" }, h("a", { href: "#/" }, "Sessions"), " / "),
-      h("h1", { title: where.session }, h("bdi", {}, visible(where.session.split("/").slice(-2).join("/")))),
+      h("div", { class: "crumbs" }, h("a", { href: "#/" }, "Sessions"), " / ", parent ? [h("a", { href: sessionLink({ ...where, session: parent, branch: "main" }) }, h("bdi", {}, visible(shortName(parent)))), " / "] : null),
+      h("h1", { title: where.session }, h("bdi", {}, visible(shortName(where.session)))),
       h("div", { class: "head-facts muted" }, h("span", {}, report.model || "model not known"), h("span", {}, `${whole(report.messages)} messages`),
         branches, report.can_change ? null : h("span", { class: "chip" }, "read-only"),
-        report.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state))),
+        report.states.map(stateChip)),
       h("div", { class: "head-meter" }, !report.is_measured ? h("span", { class: "muted" }, "Measuring…") : [meter(report), h("span", { class: "figures" },
         h("b", {}, tokens(report.tokens, report.exact)), ` of ${tokens(report.usable, true)} usable`)]));
   }
@@ -79,13 +85,20 @@ export async function showSession(main, params) {
 
   drawHead();
   go(params);
+  const showTree = (tree) => {
+    if (left) return;
+    parent = tree.sessions.find((row) => row.session === where.session)?.parent || "";
+    context.tree = tree;
+    drawHead();
+    for (const view of Object.values(views)) view.drawTree?.(tree);
+  };
   let stop = () => {};
-  let left = false;
   const measure = async () => {
     try {
       const found = await get("session", where);
       if (left) return;
       changed(found);
+      get("tree", where).then(showTree).catch(() => {});
       stop = watch("session", where, found.version, changed);
     } catch (error) {
       if (!left) put(head.querySelector(".head-meter"), h("span", { class: "fault" }, error.message));
@@ -102,6 +115,6 @@ function arrowKeys(event) {
   if (!step) return;
   const tabs = [...event.currentTarget.querySelectorAll("[role=tab]")];
   const next = tabs[(tabs.indexOf(document.activeElement) + step + tabs.length) % tabs.length];
-  next.focus();
   next.click();
+  next.focus();
 }

@@ -1,11 +1,18 @@
 // The list of sessions: search, filter, meters, states; it follows the ledger.
 
 import { get, watch } from "./api.js";
-import { h, put, visible } from "./dom.js";
+import { h, icon, put, visible } from "./dom.js";
 import { ago, money, plural, tokens, whole } from "./format.js";
 import { meter } from "./meter.js";
 
-const STATES = ["folding", "full", "fold due", "warned", "breaker open", "cold cache"];
+const STATES = {
+  folding: "A fold is being made in the background", full: "The request does not fit: the next request must fold", "fold due": "The next request folds",
+  warned: "The size is above the policy's warning", "breaker open": "Folds failed repeatedly; foldline waits before it tries again",
+  "cold cache": "The provider's prompt cache has expired: the next request pays for all its tokens again, so a fold now costs nothing extra",
+};
+
+/** The chip of a state of a session, with what the state means. */
+export const stateChip = (state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}`, title: STATES[state] || null }, state);
 
 /** The address of a session. */
 export function sessionLink(row, extra = {}) {
@@ -19,9 +26,10 @@ export async function showSessions(main) {
   let queue = Promise.resolve();
   const summaries = new Map();
   const search = h("input", { type: "search", id: "find", placeholder: "Find a session or a model", "aria-label": "Find a session or a model", oninput: () => draw() });
+  const inMessages = h("a", { href: "#/search", class: "search-link" });
   const filter = h("select", { "aria-label": "Show", onchange: () => draw() },
     h("option", { value: "" }, "All sessions"), h("option", { value: "ledger" }, "In the ledger"),
-    h("option", { value: "file" }, "Session files"), STATES.map((state) => h("option", { value: state }, `State: ${state}`)));
+    h("option", { value: "file" }, "Session files"), Object.keys(STATES).map((state) => h("option", { value: state }, `State: ${state}`)));
   const count = h("p", { class: "muted", "aria-live": "polite" });
   const list = h("ul", { class: "session-list" });
   const sight = new IntersectionObserver((entries) => {
@@ -66,20 +74,23 @@ export async function showSessions(main) {
     const names = new Set(rows.map((row) => `${row.owner} ${row.session}`));
     const shown = rows.filter(wanted);
     const tops = shown.filter((row) => !row.parent || !names.has(`${row.owner} ${row.parent}`) || !shown.some((one) => one.owner === row.owner && one.session === row.parent));
+    const query = search.value.trim();
+    inMessages.href = query ? `#/search?${new URLSearchParams({ q: query })}` : "#/search";
+    put(inMessages, icon("search"), query ? `Search all messages for “${query}”` : "Search all messages");
     put(count, shown.length === rows.length ? plural(rows.length, "session") : `${whole(shown.length)} of ${plural(rows.length, "session")}`);
-    const nodes = tops.flatMap((row) => [row, ...shown.filter((one) => one !== row && one.owner === row.owner && one.parent === row.session)])
-      .map((row) => sessionRow(row, !tops.includes(row)));
+    const nodes = tops.flatMap((row) => withChildren(row, shown, 0)).map(([row, depth]) => sessionRow(row, depth));
     put(list, nodes.length ? nodes : h("li", { class: "empty" }, rows.length ? "No session matches." : emptyText()));
     for (const node of nodes) sight.observe(node);
   }
 
-  function sessionRow(row, isChild) {
-    const node = h("li", { class: isChild ? "session child" : "session", data: { key: keyOf(row) } },
+  function sessionRow(row, depth) {
+    const node = h("li", { class: depth ? "session child" : "session", css: { "--depth": depth }, data: { key: keyOf(row) } },
       h("a", { href: sessionLink(row), class: "session-link" },
-        h("span", { class: "session-name" }, h("bdi", {}, visible(shortName(row))), row.source === "file" ? h("span", { class: "chip" }, "file, read-only") : null,
+        h("span", { class: "session-name" }, h("bdi", {}, visible(shortName(row.session))), row.source === "file" ? h("span", { class: "chip" }, "file, read-only") : null,
+          depth ? h("span", { class: "chip" }, row.session.includes("/") ? "sub-agent" : "further conversation") : null,
           row.is_busy ? h("span", { class: "chip live" }, "answering") : null),
         h("span", { class: "session-facts muted" }, factsOf(row))),
-      h("div", { class: "session-meter" }), h("div", { class: "session-states" }));
+      h("div", { class: "session-money" }), h("div", { class: "session-meter" }), h("div", { class: "session-states" }));
     const summary = summaries.get(keyOf(row));
     if (summary) fillRow(node, row, summary);
     return node;
@@ -88,35 +99,40 @@ export async function showSessions(main) {
   function fillRow(node, row, summary) {
     put(node.querySelector(".session-meter"), meter(summary),
       h("span", { class: "figures" }, `${tokens(summary.tokens, summary.exact)} of ${tokens(summary.usable, true)}`));
-    put(node.querySelector(".session-states"), summary.states.map((state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}` }, state)));
+    put(node.querySelector(".session-states"), summary.states.map(stateChip));
     const totals = summary.totals;
-    const saved = totals && totals.saving.tokens > 0 ? ` · saved ${totals.saving.money === null ? `${tokens(totals.saving.tokens)} tokens` : `${totals.saving.from_receipts ? "" : "~"}${money(totals.saving.money)}`}` : "";
-    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row), summary.last_fold_at ? ` · last fold ${ago(summary.last_fold_at)}` : "", saved ? h("span", { class: "saved" }, saved) : null);
+    const saved = totals && totals.saving.tokens > 0 ? `saved ${totals.saving.money === null ? `${tokens(totals.saving.tokens)} tokens` : `${totals.saving.from_receipts ? "" : "~"}${money(totals.saving.money)}`}` : "";
+    const cost = totals && totals.cost.usd !== null ? `${money(totals.cost.usd)}` : "";
+    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row, summary.folds), summary.last_fold_at ? ` · last fold ${ago(summary.last_fold_at)}` : "");
+    put(node.querySelector(".session-money"), cost ? h("b", {}, cost) : null, saved ? h("span", { class: "saved" }, saved) : null);
   }
 
   const answer = await get("sessions");
   rows = answer.sessions;
   put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Sessions"), count),
-    h("div", { class: "tools", role: "search" }, search, filter), list));
+    h("div", { class: "tools", role: "search" }, search, filter, inMessages), list));
   document.title = "foldline: sessions";
   draw();
   const stop = watch("sessions", {}, answer.version, (value) => { rows = value.sessions; draw(); });
   return () => { left = true; stop(); sight.disconnect(); };
 }
 
+/** A session and those that belong to it, each with its depth. */
+function withChildren(row, shown, depth) {
+  const own = shown.filter((one) => one !== row && one.owner === row.owner && one.parent === row.session);
+  return [[row, depth], ...own.flatMap((one) => withChildren(one, shown, depth + 1))];
+}
+
 const keyOf = (row) => `${row.owner}\n${row.session}`;
 const emptyText = () => "There are no sessions yet. Add one with “foldline import FILE”, or run an agent through “foldline serve”.";
 
-function shortName(row) {
-  if (row.source !== "file") return row.owner ? `${row.session}` : row.session;
-  const parts = row.session.split("/");
-  return parts.slice(-2).join("/");
-}
+/** A name without the folders of a session file. */
+export const shortName = (name) => (name.startsWith("/") ? name.split("/").slice(-2).join("/") : name);
 
-function factsOf(row) {
+function factsOf(row, folds = row.folds) {
   const facts = [row.messages === null ? "not opened yet" : plural(row.messages, "message")];
-  if (row.folds) facts.push(plural(row.folds, "fold"));
-  if (row.branches.length > 1) facts.push(plural(row.branches.length, "branch").replace("branchs", "branches"));
+  if (folds) facts.push(plural(folds, "fold"));
+  if (row.branches.length > 1) facts.push(plural(row.branches.length, "branch", "branches"));
   facts.push(ago(row.last_at));
   return facts.join(" · ");
 }

@@ -2,10 +2,12 @@
 // The fold line is a row of its own between the messages that the model no longer sees and those that it sees.
 
 import { get } from "./api.js";
-import { attempt } from "./dialogs.js";
+import { attempt, toast } from "./dialogs.js";
 import { h, put, visible, withHandles } from "./dom.js";
-import { percent, plural, tokens } from "./format.js";
-import { openMessage, rowContent } from "./message_view.js";
+import { percent, plural, tokens, writerOf } from "./format.js";
+import { buttons, details, openMessage, rowContent, showMark } from "./message_view.js";
+import { appliedFold } from "./changes.js";
+import { findBar } from "./find_bar.js";
 
 const PAGE = 100;
 const BEYOND = 8;
@@ -15,20 +17,29 @@ export function transcriptTab(panel, context) {
   const pages = new Map();
   const waiting = new Set();
   const open = new Set();
+  const wanted = new Map(); // what is marked in an open message: { text, isExact, place, isShown }
   const heights = new Map();
   const nodes = new Map();
   let total = context.report.messages;
   let cut = context.report.cut;
   let focused = 0;
   let generation = 0;
+  let awaited = -1; // the item that gets the focus as soon as its row is known
+  let held = null; // the item that keeps its place on the screen while the heights of rows change: { item, top }
+  let placed = -1; // the last position that the page itself scrolled to
 
   const space = h("div", { class: "space", role: "list", "aria-label": "Messages" });
   const scroller = h("div", { class: "transcript", tabindex: "-1" }, space);
-  const number = h("input", { type: "number", min: "1", id: "jump", "aria-label": "Message number", placeholder: "#", onchange: () => jump(Number(number.value)) });
+  const number = h("input", { type: "number", min: "1", id: "jump", "aria-label": "Message number", placeholder: "#", onchange: () => {
+    const asked = Number(number.value);
+    if (asked >= 1 && asked <= total) jump(asked);
+    else if (number.value) toast(`There is no message #${number.value}: the newest is #${total}.`, { error: true });
+  } });
   const status = h("span", { class: "muted", "aria-live": "polite" });
   const line = h("button", { class: "button small", onclick: () => jumpToLine() }, "Go to the fold line");
+  const find = findBar(context, { firstInSight: () => messageAt(itemAt(scroller.scrollTop)) + 1, show: showPlace });
   put(panel, h("div", { class: "tools" }, h("label", { class: "jump" }, "Go to ", number), line,
-    h("button", { class: "button small", onclick: () => jump(total) }, "Newest"), status), scroller);
+    h("button", { class: "button small", onclick: () => jump(total) }, "Newest"), status, h("div", { class: "find", role: "search" }, find.nodes)), scroller);
 
   const count = () => total + (cut ? 1 : 0);
   const messageAt = (item) => (cut && item > cut ? item - 1 : item);
@@ -68,15 +79,48 @@ export function transcriptTab(panel, context) {
     const answer = await attempt(() => get("messages", { ...context.where, start: page * PAGE, stop: (page + 1) * PAGE }));
     waiting.delete(page);
     if (!answer || mine !== generation) return;
+    const known = pages.get(page);
     pages.set(page, answer.messages);
     for (const [item, node] of nodes) {
-      if (!isLine(item) && Math.floor(messageAt(item) / PAGE) === page) fillItem(item, node);
+      if (isLine(item) || Math.floor(messageAt(item) / PAGE) !== page) continue;
+      const place = messageAt(item) - page * PAGE;
+      if (known && JSON.stringify(known[place]) === JSON.stringify(answer.messages[place])) continue;
+      const hadFocus = node.contains(document.activeElement);
+      fillItem(item, node);
+      if (hadFocus) node.querySelector("button")?.focus({ preventScroll: true });
     }
+  }
+
+  /** Scrolls so that an item stands at a distance in pixels from the upper edge, and keeps it there. */
+  function hold(item, top) {
+    held = { item, top };
+    space.style.height = `${offsetOf(count())}px`;
+    scroller.scrollTop = Math.max(0, offsetOf(item) - top);
+    placed = scroller.scrollTop;
+  }
+
+  /** After the user scrolled: the held item stays the same while it is in sight; else the first item in sight is held. */
+  function followScroll() {
+    schedule();
+    if (Math.abs(scroller.scrollTop - placed) < 1) return;
+    placed = scroller.scrollTop;
+    const isInSight = held && held.item < count() && offsetOf(held.item) + heightOf(held.item) > placed && offsetOf(held.item) < placed + scroller.clientHeight;
+    const item = isInSight ? held.item : itemAt(placed);
+    held = { item, top: offsetOf(item) - placed };
+  }
+
+  /** Puts a row to its place. An open row is not moved by a transform, because its head would not stay at the upper edge. */
+  function place(item, node) {
+    const isOpen = node.classList.contains("open");
+    node.style.top = isOpen ? `${offsetOf(item)}px` : "";
+    node.style.transform = isOpen ? "" : `translateY(${offsetOf(item)}px)`;
   }
 
   let asked = 0;
   function draw() {
     asked = 0;
+    const isMoved = held && held.item < count() && scroller.clientHeight && Math.abs(Math.max(0, offsetOf(held.item) - held.top) - placed) > 1;
+    if (isMoved) hold(held.item, held.top); // the rows above it have other heights now
     const top = scroller.scrollTop;
     const first = Math.max(0, itemAt(top) - BEYOND);
     const last = Math.min(count() - 1, itemAt(top + scroller.clientHeight) + BEYOND);
@@ -94,11 +138,24 @@ export function transcriptTab(panel, context) {
         space.append(node);
         fillItem(item, node);
       }
-      node.style.transform = `translateY(${offsetOf(item)}px)`;
+      place(item, node);
     }
-    put(status, total ? `${plural(total, "message")}${cut ? `, ${cut.toLocaleString("en")} above the line` : ""}` : "No messages yet");
+    if (!nodes.has(focused) || isLine(focused)) moveTabStop(top);
+    put(status, total ? `${plural(total, "message")}${cut ? `, ${context.report.left.toLocaleString("en")} no longer sent` : ""}` : "No messages yet");
     line.hidden = !cut;
   }
+  /** Makes a row in sight the one that the Tab key reaches. */
+  function moveTabStop(top) {
+    let item = itemAt(top);
+    if (offsetOf(item) < top && item < count() - 1) item += 1;
+    if (isLine(item)) item += item < count() - 1 ? 1 : -1;
+    const old = nodes.get(focused)?.querySelector(".m-row");
+    if (old) old.tabIndex = -1;
+    focused = item;
+    const row = nodes.get(item)?.querySelector("button.m-row");
+    if (row) row.tabIndex = 0;
+  }
+
   const schedule = () => { if (!asked) asked = requestAnimationFrame(draw); };
 
   const sizes = new ResizeObserver((entries) => {
@@ -118,7 +175,7 @@ export function transcriptTab(panel, context) {
     }
     const message = messageAt(item);
     const row = rowOf(message);
-    node.className = `item message${cut && message < cut ? " above" : ""}`;
+    node.className = `item message${cut && message < cut ? " above" : ""}${open.has(message) ? " open" : ""}`;
     if (!row) {
       put(node, h("div", { class: "m-row skeleton" }, h("span", { class: "m-number" }, `#${message + 1}`)));
       return;
@@ -128,15 +185,41 @@ export function transcriptTab(panel, context) {
     const isOpen = open.has(message);
     const button = h("button", { class: "m-row", "aria-expanded": String(isOpen), tabindex: item === focused ? "0" : "-1",
       onclick: () => toggle(item) }, rowContent(row));
-    put(node, button, isOpen ? openMessage(context, row, schedule) : null);
+    put(node, button, isOpen ? openMessage(context, row, { resized: schedule, wanted: wanted.get(message), reveal }) : null);
+    place(item, node);
+    if (item === awaited) { awaited = -1; button.focus({ preventScroll: true }); }
     if (isOpen) sizes.observe(node);
     else { sizes.unobserve(node); heights.delete(item); }
   }
 
+  /** Scrolls a mark of an open message into the middle, once. The head of the message stays at the upper edge. */
+  function reveal(mark) {
+    const node = mark.closest(".item");
+    const seek = node && wanted.get(messageAt(Number(node.dataset.item)));
+    if (!seek || seek.isShown || !scroller.clientHeight) return; // another view is shown meanwhile
+    seek.isShown = true;
+    const inside = mark.getBoundingClientRect().top - node.getBoundingClientRect().top;
+    hold(Number(node.dataset.item), (scroller.clientHeight - mark.offsetHeight) / 2 - inside);
+    schedule();
+  }
+
+  /** Goes to a place of a text in a message. The focus stays where it is. */
+  function showPlace(message, text, place) {
+    const opened = nodes.get(itemOf(message - 1))?.querySelector(".m-open");
+    const seek = { text, isExact: true, place, isShown: false };
+    if (opened?.dataset.text === text && wanted.get(message - 1)?.isExact) {
+      wanted.set(message - 1, seek);
+      if (showMark(opened, seek, reveal)) return;
+    }
+    jump(message, seek, false);
+  }
+
   function toggle(item) {
     const message = messageAt(item);
-    if (open.has(message)) open.delete(message);
-    else open.add(message);
+    if (open.has(message)) {
+      open.delete(message);
+      if (held?.item === item) held.top = Math.max(0, held.top); // its head is in sight, its beginning may not be
+    } else open.add(message);
     focused = item;
     const node = nodes.get(item);
     if (node) { fillItem(item, node); node.querySelector("button")?.focus(); }
@@ -145,6 +228,7 @@ export function transcriptTab(panel, context) {
 
   function focusItem(item) {
     focused = Math.max(0, Math.min(count() - 1, item));
+    held = null;
     const top = offsetOf(focused);
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + heightOf(focused) > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + heightOf(focused) - scroller.clientHeight;
@@ -159,32 +243,43 @@ export function transcriptTab(panel, context) {
     if (event.key in steps) focusItem(focused + steps[event.key]);
     else if (event.key === "Home") focusItem(0);
     else if (event.key === "End") focusItem(count() - 1);
+    else if (event.key === "/") find.focus();
+    else if (event.key === "n" || event.key === "N") find.step(event.key === "n" ? 1 : -1);
     else return;
     event.preventDefault();
   });
   scroller.addEventListener("focusin", (event) => {
     const item = event.target.closest(".item");
-    if (item) focused = Number(item.dataset.item);
+    if (item && !isLine(Number(item.dataset.item))) focused = Number(item.dataset.item);
   });
-  scroller.addEventListener("scroll", schedule, { passive: true });
+  scroller.addEventListener("click", (event) => { // what opens or closes grows below its own place
+    const item = Number(event.target.closest(".item")?.dataset.item ?? -1);
+    if (item >= 0) { placed = scroller.scrollTop; held = { item, top: offsetOf(item) - placed }; }
+  }, { capture: true });
+  scroller.addEventListener("scroll", followScroll, { passive: true });
 
-  async function jump(message, isOpen = true) {
+  /** Opens a message and scrolls to it. `seek` is what to mark in it. */
+  function jump(message, seek = null, takesFocus = true) {
     if (!message || message < 1 || message > total) return;
     const item = itemOf(message - 1);
-    if (isOpen) open.add(message - 1);
-    scroller.scrollTop = Math.max(0, offsetOf(item) - 80);
+    open.add(message - 1);
+    wanted.clear();
+    if (seek) wanted.set(message - 1, seek);
+    hold(item, 80);
     focused = item;
+    if (takesFocus) awaited = item;
+    const drawn = nodes.get(item);
     draw();
     const node = nodes.get(item);
     if (node) {
-      fillItem(item, node);
+      if (node === drawn) fillItem(item, node);
       node.classList.add("hit");
       setTimeout(() => node.classList.remove("hit"), 2500);
     }
   }
 
   function jumpToLine() {
-    scroller.scrollTop = Math.max(0, offsetOf(cut) - scroller.clientHeight / 3);
+    hold(cut, scroller.clientHeight / 3);
     draw();
   }
 
@@ -194,9 +289,10 @@ export function transcriptTab(panel, context) {
   return {
     show(params) {
       draw();
-      if (params.message) jump(Number(params.message));
+      if (params.message) jump(Number(params.message), params.find ? { text: params.find, isExact: false, place: 0, isShown: false } : null);
+      else if (params.find) find.start(params.find);
       else if (!started) {
-        if (cut) jumpToLine();
+        if (cut) { focused = Math.min(cut + 1, count() - 1); jumpToLine(); }
         else scroller.scrollTop = offsetOf(count());
       }
       started = true;
@@ -206,14 +302,41 @@ export function transcriptTab(panel, context) {
       const report = context.report;
       if (report.version === before.version) return; // only the measured size is new
       const atEnd = scroller.scrollTop + scroller.clientHeight > space.offsetHeight - 80;
-      const onlyGrew = report.cut === cut && report.messages >= total && report.folds === before.folds && JSON.stringify(report.pins) === JSON.stringify(before.pins);
-      if (onlyGrew) pages.delete(Math.floor(total / PAGE));
-      else { pages.clear(); heights.clear(); generation += 1; waiting.clear(); }
+      const sameFold = report.cut === cut && report.messages >= total && report.folds === before.folds;
+      const samePins = JSON.stringify(report.pins) === JSON.stringify(before.pins);
+      const first = itemAt(scroller.scrollTop);
+      const [anchor, inside] = [messageAt(first), scroller.scrollTop - offsetOf(first)];
+      const stale = [...pages.keys()];
+      if (sameFold && samePins) pages.delete(Math.floor(total / PAGE));
+      else if (!sameFold) { pages.clear(); heights.clear(); }
+      generation += sameFold && samePins ? 0 : 1;
+      if (!(sameFold && samePins)) waiting.clear();
+      const [heldMessage, isLineHeld] = held ? [messageAt(held.item), isLine(held.item)] : [0, false];
+      if (report.messages !== total) find.update();
       total = report.messages;
       cut = report.cut;
-      if (!onlyGrew) for (const [item, node] of nodes) { node.remove(); nodes.delete(item); }
+      held = held && { ...held, item: isLineHeld && cut ? cut : itemOf(Math.min(heldMessage, total - 1)) };
+      if (!sameFold) for (const [item, node] of nodes) { sizes.unobserve(node); node.remove(); nodes.delete(item); }
       draw();
-      if (atEnd && onlyGrew) scroller.scrollTop = space.offsetHeight;
+      if (sameFold && !samePins) stale.forEach(load); // the rows stay until their new state is known
+      if (!sameFold && !held) scroller.scrollTop = Math.max(0, offsetOf(itemOf(Math.min(anchor, total - 1))) + inside);
+      else if (sameFold && atEnd && samePins) { held = null; scroller.scrollTop = space.offsetHeight; }
+    },
+    showPin(message, name, copy) {
+      const row = pages.get(Math.floor((message - 1) / PAGE))?.[(message - 1) % PAGE];
+      if (!row) return;
+      row.pin = name;
+      row.copy = copy;
+      const node = nodes.get(itemOf(message - 1));
+      if (!node) return;
+      put(node.querySelector(".m-row"), rowContent(row));
+      const old = node.querySelector(".m-buttons");
+      if (!old) return;
+      node.querySelector(".m-details").replaceWith(details(context, row));
+      const hadFocus = old.contains(document.activeElement);
+      const made = buttons(context, row);
+      old.replaceWith(made);
+      if (hadFocus) made.querySelector("button")?.focus({ preventScroll: true });
     },
     leave() { sizes.disconnect(); resized.disconnect(); },
   };
@@ -222,19 +345,19 @@ export function transcriptTab(panel, context) {
 /** The fold line with the beginning of the digest; the whole digest opens in place. */
 function foldLine(context) {
   const report = context.report;
-  const fold = report.fold_list[report.fold_list.length - 1];
+  const fold = appliedFold(report);
   const digest = fold?.digest;
   const text = h("pre", { class: "digest-text", tabindex: "0" }, "Loading…");
   const box = digest ? h("details", { class: "line-digest", ontoggle: async (event) => {
     if (!event.target.open || text.dataset.loaded) return;
     const found = await attempt(() => get("fold", { ...context.where, number: fold.number }));
     if (found) { text.dataset.loaded = "1"; put(text, withHandles(visible(found.digest.text), context.linkTo)); }
-  } }, h("summary", {}, `Digest by ${digest.by}: ${tokens(digest.tokens)} tokens stand for them`,
+  } }, h("summary", { title: writerOf(digest.by) }, `Digest by ${digest.by}: ${tokens(digest.tokens)} tokens stand for them`,
     digest.facts ? `, ${percent(digest.kept / digest.facts)} of the facts` : ""), text) : h("p", { class: "muted" }, fold?.reason || "");
   return [
     h("div", { class: "fold-line" }, h("span", {}, "Fold line")),
     h("div", { class: "line-body" },
-      h("p", {}, h("b", {}, `↑ ${report.folded}`), " are no longer sent to the model. They stay in the ledger; recall finds them."),
+      h("p", {}, h("b", {}, `↑ ${plural(report.left, "message")}`), ` (${report.folded}) are no longer sent to the model. They stay in the ledger; recall finds them.`),
       box, h("p", {}, h("a", { href: context.link({ tab: "folds", fold: fold?.number || "" }) }, `Fold ${fold?.number}: what it kept and lost`))),
   ];
 }

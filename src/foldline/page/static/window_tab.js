@@ -6,17 +6,19 @@ import { h, put, visible } from "./dom.js";
 import { money, plural, tokens, whole } from "./format.js";
 import { stat, unpin } from "./changes.js";
 import { drawAdvice } from "./advice.js";
-import { contents, windowBar } from "./meter.js";
+import { BLOCKS, contents, windowBar } from "./meter.js";
+import { sessionLink, shortName } from "./sessions.js";
 import { requestsCard } from "./requests.js";
 
 export function windowTab(panel, context) {
   const now = h("section", { class: "card", "aria-label": "The window now" });
   const figures = h("div", { class: "stat-row" });
   const requests = h("section", { class: "card", "aria-label": "Requests" });
-  const pins = h("section", { class: "card", "aria-label": "Pins" });
+  const pins = h("section", { class: "card", "aria-label": "Kept in every request" });
+  const family = h("section", { class: "card", "aria-label": "Sub-agents and further conversations", hidden: true });
   const todo = h("section", { class: "card", "aria-label": "What to do now", hidden: true });
   const chart = requestsCard(requests, context);
-  put(panel, now, requests, todo, pins);
+  put(panel, now, family, requests, todo, pins);
   let report = null;
 
   const filled = h("div", { class: "filled" });
@@ -28,34 +30,51 @@ export function windowTab(panel, context) {
       return;
     }
     put(now, h("div", { class: "card-head" }, h("h2", {}, "The window now"),
-      h("span", { class: "muted" }, report.exact ? "counted" : "estimated", report.source ? ` (${report.source})` : "")),
+      h("span", { class: "muted", title: report.source }, sourceText(report))),
     windowBar(report), figures,
     report.notice || report.reason ? h("p", { class: "hint" }, report.reason || report.notice) : null,
     report.assumption ? h("p", { class: "hint" }, report.assumption) : null,
-    h("h3", {}, "What fills the history"), filled);
+    h("h3", {}, "What fills history and pins"), h("p", { class: "muted small-text" }, "Percentages are shares of history and pins. A file opens the message in which it takes the most room."), filled);
     drawPins();
   }
 
   function drawPins() {
     pins.hidden = !report.pins.length;
-    put(pins, h("h2", {}, "Pins"), h("ul", { class: "pins" }, report.pins.map((one) => h("li", {},
-      h("a", { href: context.linkTo(one.message), class: "m-number" }, `#${one.message}`), h("bdi", {}, visible(one.starts)),
-      report.can_change ? h("button", { class: "link", onclick: () => unpin(context, one.name) }, "Unpin") : null))));
+    put(pins, h("div", { class: "card-head" }, h("h2", {}, "Kept in every request"), h("span", { class: "muted" }, "no fold removes these messages")),
+      h("ul", { class: "pins" }, report.pins.map((one) => h("li", {},
+        h("a", { href: context.linkTo(one.message), class: "m-number" }, `#${one.message}`), h("bdi", {}, visible(one.starts)),
+        one.copy_of ? h("a", { href: context.linkTo(one.copy_of), class: "small-text" }, `copy of #${one.copy_of}`) : null,
+        h("span", { class: "muted small-text" }, `${tokens(one.tokens)} in ${(BLOCKS[one.block] || one.block).toLowerCase()}`),
+        one.by === "policy" ? h("span", { class: "chip" }, "first prompt, kept by the policy")
+          : report.can_change ? h("button", { class: "link", onclick: () => unpin(context, one.name), "aria-label": `Unpin #${one.message}` }, "Unpin") : h("span", { class: "chip" }, "pinned")))));
+  }
+
+  function drawTree(tree) {
+    family.hidden = tree.sessions.length < 2;
+    if (family.hidden) return;
+    put(family, h("div", { class: "card-head" }, h("h2", {}, "Sub-agents and further conversations"),
+      h("span", { class: "muted" }, `all together: ${plural(tree.requests, "request")}${tree.usd === null ? "" : `, ${money(tree.usd)}`}`)),
+    h("ul", { class: "tree" }, tree.sessions.map((row) => h("li", { class: row.parent ? "child" : null, css: { "--depth": row.session.split(/[/.](?=[^/.]+$)/).length - 1 } },
+      row.session === context.where.session ? h("b", {}, h("bdi", {}, visible(shortName(row.session))), " (this one)")
+        : h("a", { href: sessionLink({ ...row, branch: "main" }) }, h("bdi", {}, visible(shortName(row.session)))),
+      h("span", { class: "muted" }, `${plural(row.requests, "request")}, ${plural(row.messages ?? 0, "message")}`), h("span", { class: "num" }, row.usd === null ? "" : money(row.usd))))));
   }
 
   async function load() {
     if (!report.is_measured) return;
     try {
       const { contents: kinds } = await get("contents", context.where);
-      put(filled, contents(kinds, report));
+      put(filled, contents(kinds, context.linkTo));
       const found = await get("requests", context.where);
       const saving = found.saving;
       put(figures,
         roomLeft(found),
         stat("Requests", whole(found.requests.length)),
-        stat("Folds in force", whole(report.folds)),
+        found.cost.usd !== null ? stat("Cost", money(found.cost.usd)) : null,
+        found.cost.missed_usd ? stat("of it for cache misses", money(found.cost.missed_usd)) : null,
+        stat("Folds", whole(report.folds)),
         saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
-        saving.tokens > 0 && saving.money !== null ? stat(saving.from_receipts ? "Saved" : "Saved, at cache prices", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`) : null);
+        saving.tokens > 0 && saving.money !== null ? stat("Saved by folds, net", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`, "Compared with sending the whole conversation each time, less what folds cost: they make the provider write its cache again.") : null);
       chart.draw(found);
       await drawAdvice(todo, context);
     } catch (error) {
@@ -65,15 +84,23 @@ export function windowTab(panel, context) {
 
   draw();
   load();
+  if (context.tree) drawTree(context.tree);
   return {
-    show() { chart.resize(); },
+    show(params) { chart.resize(); chart.show(params); },
     update() { draw(); load(); },
+    drawTree,
     leave() { chart.leave(); },
   };
 }
 
+/** How the size of the window is known. */
+function sourceText(report) {
+  if (report.exact) return "reported by the provider";
+  return /usage/.test(report.source) ? "estimated from the usage of the newest reply" : "estimated";
+}
+
 function roomLeft({ turns_left: turns, requests_left: requests }) {
-  if (turns) return stat("Until the next fold", `about ${plural(turns, "turn")}`);
-  if (requests !== null) return stat("Until the next fold", requests ? `about ${plural(requests, "request")}` : "next request");
-  return null;
+  if (requests === null) return null;
+  const about = requests ? `about ${plural(requests, "request")}` : "the next request folds";
+  return stat("Until the next fold", turns && requests ? `${about}, ${plural(turns, "turn")}` : about);
 }

@@ -1,0 +1,77 @@
+"""Computes what each request and each cache miss of a session cost, and what the folds saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.message import Usage
+from foldline.models.table import Model, Prices, usage_cost
+from foldline.models.table import model as model_of
+from foldline.plan.fold_cost import prices_of, request_cost
+
+_MILLION = 1e6
+
+
+class RequestCosts:
+    """Computes the costs of one session's requests in US dollars. A cost is None if a price is unknown."""
+
+    def __init__(self, used: Model) -> None:
+        self.used = used
+        self._models = {used.name: used, "": used}
+
+    def _model(self, name: str) -> Model:
+        if name not in self._models:
+            self._models[name] = model_of(name)
+        return self._models[name]
+
+    def cost(self, model: str, usage: Usage | None) -> float | None:
+        """The price of a request and its reply."""
+        prices = self._model(model).prices
+        return None if prices is None or usage is None else usage_cost(usage, prices)
+
+    def miss_cost(self, model: str, usage: Usage | None, missed: int) -> float | None:
+        """What a cache miss cost: the price of the missed tokens, less the price of reading them from the cache."""
+        prices = self._model(model).prices
+        if prices is None or usage is None:
+            return None
+        return missed * max(0.0, _paid(usage, prices) - prices.read) / _MILLION
+
+    def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The tokens and the money that the folds saved, compared with requests that contain the whole conversation.
+
+        The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost that the
+        whole requests would have had with the same pauses, less the cost of the requests that were sent. So the cost of
+        cache writes that folds caused is deducted.
+        """
+        sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
+        found = {"tokens": whole - sent, "sent": sent, "whole": whole}
+        paid = [row["untouched_usd"] - row["usd"] for row in rows if row["untouched_usd"] is not None]
+        if paid:
+            return {**found, "money": sum(paid), "from_receipts": True}
+        if self.used.prices is None:
+            return {**found, "money": None, "from_receipts": False}
+        return {**found, "money": self._estimated_saving(rows), "from_receipts": False}
+
+    def _estimated_saving(self, rows: Sequence[dict[str, Any]]) -> float:
+        prices, life = prices_of(self.used), self.used.cache.ttl_seconds
+        is_cached = any(row["read"] or row["written"] for row in rows) or not any(row["exact"] for row in rows)
+        saved, before = 0.0, None
+        for row in rows:
+            idle = row["at"] - before["at"] if before and row["at"] and before["at"] else 0.0
+            warm = is_cached and before is not None and not (life and idle > life)
+            last = before or {"fold": 0, "tokens": 0, "whole": 0}
+            whole = request_cost(prices, tokens=row["whole"], common=min(last["whole"], row["whole"]), warm=warm)
+            if row["exact"]:
+                sent = prices.read * row["read"] + prices.write * row["written"] + prices.input * row["fresh"]
+            else:
+                common = min(last["tokens"], row["tokens"]) if last["fold"] == row["fold"] else 0
+                sent = request_cost(prices, tokens=row["tokens"], common=common, warm=warm)
+            saved += whole - sent if row["fold"] or last["fold"] else 0.0
+            before = row
+        return saved / _MILLION
+
+
+def _paid(usage: Usage, prices: Prices) -> float:
+    """The price, per million tokens, of the prompt tokens that were not read from the cache."""
+    return max(prices.write, prices.input) if usage.cache_write else prices.input
