@@ -21,14 +21,14 @@ def answer(session: foldline.Session, client: Anthropic, prompt: str) -> str:
     session.add({"role": "user", "content": prompt})
     while True:
         stream: Any = client.messages.create(**session.view().request("anthropic", max_tokens=2_000), stream=True)
-        for event in session.stream(stream):
+        for event in (streamed := session.stream(stream)):
             if event.type == "content_block_delta" and event.delta.type == "text_delta":
                 print(event.delta.text, end="", flush=True)
-        reply = session.messages[-1]
+        if (reply := streamed.message) is None:
+            raise RuntimeError("the stream ended without a reply")
         for asked in reply.calls:
             result = {"type": "tool_result", "tool_use_id": asked.id, "content": "PORT = 7091"}
-            is_own = asked.name == "read"
-            session.add({"role": "user", "content": [result]} if is_own else Tools(session).answer(asked))
+            session.add({"role": "user", "content": [result]} if asked.name == "read" else Tools(session).answer(asked))
         if not reply.calls:
             return reply.text
 

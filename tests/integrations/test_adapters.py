@@ -17,7 +17,10 @@ from foldline.testing.provider import ScriptedReply, SimulatedModel, call, fail
 from support.framework_agents import CLAUDE, GEMINI, GPT, MODES, close_loop, read_file
 from support.framework_agents.registry import AGENTS, agent_class
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the frameworks have many of their own
+pytestmark = [  # the frameworks have many warnings of their own
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*EXPERIMENTAL:UserWarning"),
+]
 
 WINDOW = 4_000
 TURNS = 10
@@ -118,7 +121,7 @@ def test_a_long_conversation_is_folded_and_nothing_is_refused(
 def test_without_foldline_the_same_conversation_is_refused(
     make: Callable[..., Any], provider: SimulatedProvider
 ) -> None:
-    with pytest.raises(Exception, match=r"(?i)too long|context|token"):
+    with pytest.raises((Exception, SystemExit), match=r"(?i)too long|context|token"):  # CrewAI ends the program
         converse(make(provider, None), provider, 2 * TURNS)
 
 
@@ -134,10 +137,8 @@ def test_parallel_calls_stay_together(make: Callable[..., Any], provider: Simula
 
 
 def test_thinking_is_sent_back_or_left_out_as_the_provider_demands(
-    name: str, make: Callable[..., Any], provider: SimulatedProvider
+    make: Callable[..., Any], provider: SimulatedProvider
 ) -> None:
-    if "gemini" in name:
-        pytest.skip("the simulated Gemini does not think")
     session = Session(policy=POLICY)
     converse(make(provider, session, thinking=True), provider, TURNS, thinking="Let me look at the file first.")
     assert refusals(provider) == []
@@ -171,15 +172,19 @@ def test_between_folds_the_request_only_grows_at_its_end(make: Callable[..., Any
         converse(agent, provider, 1, start=turn)
         counts.append(session.folds)
     changes = 0
-    sent = [_history(body) for body in bodies(provider)]
+    sent = [_history(body, agent) for body in bodies(provider)]
     for before, after in pairwise(sent):
         changes += after[: len(before)] != before
     assert changes <= counts[-1]
 
 
-def _history(body: Any) -> list[Any]:
-    found = body.get("messages") or body.get("input") or body.get("contents")
-    return list(found)
+def _history(body: Any, agent: Any) -> list[Any]:
+    """The messages of a request, without the fields that the framework itself changes later."""
+    found, changed = (
+        body.get("messages") or body.get("input") or body.get("contents"),
+        getattr(agent, "changed_fields", ()),
+    )
+    return [{key: value for key, value in each.items() if key not in changed} for each in found]
 
 
 def test_an_agent_goes_on_from_the_ledger_after_a_restart(
@@ -190,7 +195,7 @@ def test_an_agent_goes_on_from_the_ledger_after_a_restart(
         converse(agent, provider, TURNS)
         folds, length = ledger.session("work").folds, len(ledger.session("work"))
     assert folds >= 1
-    before = _history(bodies(provider)[-1])
+    before = _history(bodies(provider)[-1], agent)
     with foldline.open(tmp_path / "ledger.db") as ledger:
         session = ledger.session("work")
         again = make(provider, session)
@@ -199,7 +204,7 @@ def test_an_agent_goes_on_from_the_ledger_after_a_restart(
         assert again.ask("Are you there?") == "Still here."
         assert len(session) == length + 2
         assert session.folds == folds
-    assert _history(bodies(provider)[-1])[: len(before)] == before
+    assert _history(bodies(provider)[-1], agent)[: len(before)] == before
     assert refusals(provider) == []
 
 

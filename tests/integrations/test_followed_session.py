@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import foldline
 from foldline import Policy, Session
+from foldline.errors import LedgerBusy
 from foldline.integrations.fitted_items import fit_items
 from foldline.integrations.followed_session import FollowedSession, PreparedRequest
 from foldline.integrations.item_codec import wire_codec
@@ -33,6 +36,21 @@ def test_a_history_that_fits_is_returned_as_the_same_object() -> None:
     request = FollowedSession(Session(policy=POLICY), CODEC).prepare(items)
     assert request.items is items
     assert not request.is_changed
+
+
+def test_a_session_that_cannot_be_opened_does_not_disturb_the_framework() -> None:
+    attempts: list[str] = []
+
+    def open_session() -> Session:
+        attempts.append("open")
+        if len(attempts) == 1:
+            raise LedgerBusy("the ledger is locked")
+        return Session(policy=POLICY)
+
+    followed, items = FollowedSession(open_session, CODEC), [user("one")]
+    assert attempts == []
+    assert followed.prepare(items).items is items
+    assert texts(followed.prepare(items)) == ["one"]
 
 
 def test_only_new_messages_are_added_also_if_the_owner_copies_its_messages() -> None:
@@ -111,3 +129,13 @@ def test_a_fault_is_logged_and_the_history_is_sent(caplog: pytest.LogCaptureFixt
     request = FollowedSession(Session(policy=POLICY), CODEC).prepare(items)
     assert request.items is items
     assert "foldline failed" in caplog.text
+
+
+def test_a_reply_that_the_owner_rewrites_after_a_restart_leaves_the_session(tmp_path: Path) -> None:
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        followed = FollowedSession(ledger.session("work", policy=POLICY), CODEC)
+        followed.record(followed.prepare([user("one")]), reply("two"))
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        session = ledger.session("work")
+        FollowedSession(session, CODEC).prepare([user("one"), reply("two, in other words"), user("three")])
+        assert [message.text for message in session.messages] == ["one", "two, in other words", "three"]

@@ -14,9 +14,11 @@ import pytest
 import foldline
 from foldline.testing import SimulatedProvider
 from support.command import foldline as command
+from support.shapes import documented, wrong
 
 CLAUDE = shutil.which(os.environ.get("FOLDLINE_CLAUDE", "no agent"))
 CODEX = shutil.which(os.environ.get("FOLDLINE_CODEX", "no agent"))
+PI = shutil.which(os.environ.get("FOLDLINE_PI", "no agent"))
 SECRET = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
@@ -53,8 +55,25 @@ def test_a_hand_over_has_the_digest_and_the_last_turn(ledger: Path) -> None:
     assert text.index("## Earlier conversation") < text.index("## Last turn") < text.index("Now write src/lexer.py")
 
 
+def test_a_digest_has_all_turns_and_handles(ledger: Path) -> None:
+    text = handoff(ledger, "--to", "digest").stdout
+    assert "Hand-over" not in text
+    assert "Last turn" not in text
+    assert "Now write src/lexer.py" in text
+    assert "[#" in text
+
+
+def test_json_on_standard_output_contains_the_hand_over(ledger: Path) -> None:
+    for target in ("markdown", "digest"):
+        done = handoff(ledger, "--to", target, "--json")
+        found = json.loads(done.stdout)
+        assert not wrong(found, documented("handoff"))
+        assert "Now write src/lexer.py" in found["text"]
+        assert done.stderr == ""
+
+
 def test_a_hand_over_has_no_secrets(ledger: Path) -> None:
-    for target in ("markdown", "claude-code", "codex", "pi"):
+    for target in ("markdown", "digest", "claude-code", "codex", "pi"):
         assert SECRET not in handoff(ledger, "--to", target, "-o", "-").stdout
 
 
@@ -139,3 +158,19 @@ def test_codex_goes_on_from_a_hand_over(ledger: Path, tmp_path: Path) -> None:
         resume = ["exec", "--skip-git-repo-check", "resume", report["resume"].split()[-1], "Go on."]
         assert "Going on." in run_agent(CODEX, resume, tmp_path, XKEY="x")
         assert any("src/lexer.py" in json.dumps(request.body) for request in provider.requests)
+
+
+@pytest.mark.skipif(PI is None, reason="FOLDLINE_PI names no agent")
+def test_pi_goes_on_from_a_hand_over(ledger: Path, tmp_path: Path) -> None:
+    assert PI is not None
+    report = json.loads(handoff(ledger, "--to", "pi", "--json", HOME=str(tmp_path)).stdout)
+    with SimulatedProvider() as provider:
+        provider.script(*["Going on."] * 5)
+        models = [{"id": "claude-sonnet-5", "reasoning": False}]
+        found = {"baseUrl": provider.url, "api": "anthropic-messages", "apiKey": "x", "models": models}
+        (tmp_path / ".pi" / "agent" / "models.json").write_text(json.dumps({"providers": {"simulated": found}}))
+        choice = ["--provider", "simulated", "--model", "claude-sonnet-5"]
+        resume = ["-p", "--session", report["resume"].split()[-1], *choice, "Go on."]
+        assert "Going on." in run_agent(PI, resume, tmp_path, PI_OFFLINE="1")
+        assert any("src/lexer.py" in json.dumps(request.body) for request in provider.requests)
+        assert provider.refused == []

@@ -32,6 +32,7 @@ def test_the_plugin_has_the_hooks_that_are_installed() -> None:
 def test_plugin_and_registry_have_the_version_of_the_package() -> None:
     server = value(ROOT / "server.json")
     assert value(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == __version__
+    assert value(ROOT / "plugins" / "pi" / "package.json")["version"] == __version__
     assert server["version"] == server["packages"][0]["version"] == __version__
     assert f"mcp-name: {server['name']}" in (ROOT / "README.md").read_text()
 

@@ -93,7 +93,7 @@ def odd_policies(draw: DrawFn) -> Policy:
         reply_tokens=draw(st.integers(0, window // 4)),
         rules=rules,
         keep_tokens=int(keep * window),
-        keep_ratio=draw(st.sampled_from((0.0, 0.0, 0.3, 0.7, 1.0))),
+        keep_ratio=draw(st.sampled_from((0.0, 0.0, 0.3, 0.7, 0.99))),
         **draw(_WHERE),
         **draw(_WHAT),
         **draw(_PRUNE),

@@ -62,6 +62,6 @@ def page_client(ledger: Ledger, **given: Any) -> TestClient:
 def folded_page() -> Any:
     """A client of a page with one session, `talk`, that was folded."""
     with foldline.open(":memory:") as ledger:
-        add_session(ledger, "talk", 12)
+        add_session(ledger, "talk", 13)
         with page_client(ledger, label="agent.db") as client:
             yield client

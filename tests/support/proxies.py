@@ -26,12 +26,16 @@ class RunningProxy:
 
 @contextmanager
 def proxy(
-    *upstreams: str, mode: Any = "off", clock: Callable[[], float] = time.time, **given: Any
+    *upstreams: str,
+    mode: Any = "off",
+    clock: Callable[[], float] = time.time,
+    reporters: Sequence[Any] = (),
+    **given: Any,
 ) -> Iterator[RunningProxy]:
     """Run a proxy for the length of a block."""
     settings = ProxySettings(upstreams=Upstreams.parse(upstreams), mode=mode, port=0, **given)
     bound = listen("127.0.0.1", 0)
-    application = build(settings, clock)
+    application = build(settings, clock, reporters=reporters)
     running = server(application)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()

@@ -45,10 +45,10 @@ class LedgerSession:
             return fetch(self.store, self.branch, parse_handle(handle), tokens)
         return search(self.store, self.branch, RecallQuery(query=query, tokens=tokens, everywhere=everywhere))
 
-    def pin(self, text: str = "", *, handle: str = "") -> str:
+    def pin(self, text: str = "", *, handle: str = "") -> tuple[str, ...]:
         name = f"pin {len(self.store.state(self.branch).pins) + 1}"
         self.store.pin(self.branch, name, parse_handle(handle).first if handle else user(text))
-        return f"pinned as {name}"
+        return (name,)
 
     def fold(self) -> str:
         cut = max(0, self.store.head(self.branch).length - 2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+import string
 import uuid
+from collections.abc import Callable
 
 _SEED = 7
 SENTENCES = {
@@ -82,3 +84,82 @@ def hostile(name: str, size: int) -> str:
     """A hostile text of about so many UTF-8 bytes."""
     unit = HOSTILE[name]
     return unit * (size // len(unit.encode("utf-8", "surrogatepass")))
+
+
+def _minified(chance: random.Random) -> str:
+    first, second, third = chance.choices("abcdefghnrtxyz_$", k=3)
+    return chance.choice(
+        [
+            f"{first}={second}({third},{first}[{chance.randrange(99)}]);",
+            f"function {first}({second}){{return {third}?{first}.{second}:!{chance.randrange(2)}}}",
+            f"{first}&&({second}=[{third},{first}]),",
+            f"for(;{first}<{second};)({third}++,{first}|={second}>>>{chance.randrange(32)});",
+        ]
+    )
+
+
+def _nested(chance: random.Random, depth: int = 0) -> str:
+    if depth > 6 or chance.random() < 0.3:
+        return chance.choice(["[]", "{}"])
+    return "[" + ",".join(_nested(chance, depth + 1) for _ in range(chance.randint(1, 3))) + "]"
+
+
+def _escaped(chance: random.Random, times: int) -> str:
+    text = json.dumps({chance.choice("abcxyz"): chance.choice(["b", 1, None, "x y", "a\nb"]) for _ in range(3)})
+    for _ in range(times):
+        text = json.dumps(text)
+    return text + ","
+
+
+def _among(*ranges: tuple[int, int]) -> Callable[[random.Random], str]:
+    pool = [chr(code) for first, last in ranges for code in range(first, last + 1)]
+    return lambda chance: chance.choice(pool)
+
+
+_JSFUCK = ["(![]+[])[+!+[]]", "(![]+[])[!+[]+!+[]]", "(!![]+[])[!+[]+!+[]+!+[]]", "(!![]+[])[+[]]", "({}+[])[+[]]"]
+_REGEXES = [
+    r"(?:[^\"\\]|\\.)*",
+    r"\s+(?=[)}\]])",
+    r"[+*?^${}()|[\]\\]",
+    r"(['\"])(?:\\.|(?!\1).)*\1",
+    r"/\*(?:[^*])*\*/",
+]
+_FAMILIES = ["👩\u200d👩\u200d👧\u200d👦", "👨🏽\u200d💻", "🏳️\u200d🌈", "🧑🏿\u200d🚀", "👍🏼", "❤️\u200d🔥"]
+DENSE: dict[str, Callable[[random.Random], str]] = {
+    "jsfuck": lambda chance: chance.choice(_JSFUCK) + "+",
+    "punctuation": lambda chance: chance.choice(string.punctuation),
+    "brackets": lambda chance: chance.choice("[](){},"),
+    "nested brackets": lambda chance: _nested(chance) + ",",
+    "JSON in JSON": lambda chance: _escaped(chance, 2),
+    "JSON three times escaped": lambda chance: _escaped(chance, 3),
+    "regexes": lambda chance: chance.choice(_REGEXES) + chance.choice("|()*?"),
+    "table rules": lambda _: "|---|:-:|---|\n",
+    "ASCII art": lambda chance: chance.choice(" .:-=+*#%@/\\|_"),
+    "minified": _minified,
+    "base64": lambda chance: base64.b64encode(chance.randbytes(300)).decode(),
+    "base85": lambda chance: base64.b85encode(chance.randbytes(400)).decode(),
+    "hex": lambda chance: chance.randbytes(300).hex(),
+    "bytes in C": lambda chance: f"0x{chance.randrange(256):02x}, ",
+    "percent encoding": lambda chance: f"%{chance.randrange(256):02X}",
+    "random letters": lambda chance: "".join(chance.choices(string.ascii_lowercase, k=chance.randint(2, 10))) + " ",
+    "control characters and letters": lambda chance: chance.choice(string.ascii_letters) + "\0",
+    "combining marks": lambda _: "e\u0301\u0302\u0303",
+    "Hangul": _among((0xAC00, 0xD7A3)),
+    "Han": _among((0x4E00, 0x9FA5)),
+    "Han extension A": _among((0x3400, 0x4DB5)),
+    "Braille": _among((0x2800, 0x28FF)),
+    "Runic": _among((0x16A0, 0x16EA)),
+    "Yi": _among((0xA000, 0xA48C)),
+    "Cyrillic": _among((0x410, 0x44F)),
+    "emoji sequences": lambda chance: chance.choice(_FAMILIES),
+    "white space": lambda chance: chance.choice(" \t\n\r"),
+}
+"""Text with few or no words: for each name, a function that makes one more piece."""
+
+
+def dense_text(name: str, seed: int, size: int) -> str:
+    """A dense text of so many characters."""
+    chance, text = random.Random(seed), ""
+    while len(text) < size:
+        text += DENSE[name](chance)
+    return text[:size]

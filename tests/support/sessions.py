@@ -7,6 +7,8 @@ from typing import Any
 
 STEPS = 30
 LINES = 40
+STEP_TOKENS = 980
+"""About the size of one step, for usage figures that fit the messages."""
 
 
 def _output(step: int) -> str:
@@ -54,7 +56,8 @@ def claude_code(steps: int = STEPS) -> str:
                 copy = {"toolUseResult": {"stdout": str(said["content"])}} if place else {}
                 lines.append({**line, "type": "user", "message": said, **copy})
             else:
-                usage = {"input_tokens": 5, "cache_read_input_tokens": 60_000 + place, "output_tokens": 9}
+                sent = STEP_TOKENS * (place // 2)
+                usage = {"input_tokens": 50, "cache_read_input_tokens": sent, "output_tokens": 35}
                 reply = {"id": f"msg_{place}", "type": "message", "model": "claude-sonnet-4-5", "usage": usage}
                 lines.append(
                     {**line, "type": "assistant", "message": {**reply, "role": "assistant", "content": [block]}}
@@ -73,7 +76,7 @@ def stream_json(steps: int = STEPS) -> str:
     for place, said in enumerate(anthropic_messages(steps)):
         message = said
         if said["role"] == "assistant":
-            usage = {"input_tokens": 60_000, "output_tokens": 9}
+            usage = {"input_tokens": 50 + STEP_TOKENS * (place // 2), "output_tokens": 35}
             message = {**said, "id": f"msg_{place}", "type": "message", "model": "claude-sonnet-4-5", "usage": usage}
         lines.append({"type": said["role"], "message": message, "session_id": "s-1", "parent_tool_use_id": None})
     return _dump(*lines)
@@ -147,7 +150,7 @@ def pi(steps: int = STEPS) -> str:
     said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "Why does 7091 drop jobs?"}]}]
     for step in range(steps):
         call = {"type": "toolCall", "id": f"call_{step}", "name": "grep", "arguments": {"pattern": f"job_{step}"}}
-        usage = {"input": 60_000, "output": 9, "cacheRead": 0, "cacheWrite": 0}
+        usage = {"input": 50 + STEP_TOKENS * step, "output": 35, "cacheRead": 0, "cacheWrite": 0}
         said.append({"role": "assistant", "content": [call], "model": "claude-sonnet-4-5", "usage": usage})
         text = {"type": "text", "text": _output(step)}
         said.append({"role": "toolResult", "toolCallId": f"call_{step}", "toolName": "grep", "content": [text]})

@@ -1,6 +1,6 @@
 """Adapters that connect foldline to the clients and agent frameworks that you already use.
 
 `foldline.wrap` is for the clients of OpenAI, Anthropic and Google (wrapped_clients.py). Each framework has a module of
-its own, such as langchain.py. All of them use followed_session.py, which updates a session from a history that the
+its own, such as langchain.py. All adapters use followed_session.py, which updates a session from a history that the
 client or framework keeps.
 """

@@ -1,8 +1,7 @@
-"""One request of a provider's client: the body that is sent in place of the client's own, and the reply for the
-session.
+"""One request of a provider's client: the body to send in place of the client's own body, and the reply to record.
 
-The client's own body is sent unchanged as long as nothing was folded. Requests with only a part of the history (for
-example with `previous_response_id`) are never changed.
+The client's own body is sent unchanged as long as nothing was folded. A request that has only a part of the history,
+for example one with `previous_response_id`, is never changed.
 """
 
 from __future__ import annotations
@@ -24,11 +23,14 @@ from foldline.wire.formats import Format, request_format
 from foldline.wire.streaming.assembler import Assembler
 
 _PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
-"""Fields of requests whose earlier messages the provider stores. Such a request has only a part of the history."""
+"""Fields of a request that refers to messages stored by the provider. Such a request has only a part of the history."""
+
+_LARGE_TOKENS = 50_000
+"""A request with more tokens than this counts as large (see `ClientExchange.is_large`)."""
 
 
 class ClientRequests:
-    """The requests of one wrapped client."""
+    """Makes an exchange for each request of one wrapped client."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -67,6 +69,26 @@ class ClientExchange:
                 model=call.model or str(body.get("model") or ""),
             )
         self._reply = Assembler(call.format)
+
+    def fold_refused(self) -> bool:
+        """Fold the session after the provider refused the request as too large. Then `folded_body` is the smaller body.
+
+        Returns False if nothing can be folded.
+        """
+        folded = self._followed.fold_refused(self._request)
+        if folded is None:
+            return False
+        self._request = folded
+        return True
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the request may be too large for the provider, whose window may be smaller than the assumed one.
+
+        The beginning of the response to a large request is checked for a refusal before the client reads it.
+        """
+        view = self._request.view
+        return view is not None and view.tokens > min(_LARGE_TOKENS, view.window // 2)
 
     @property
     def folded_body(self) -> dict[str, Any] | None:
@@ -115,7 +137,10 @@ class ClientExchange:
 
 
 def _system(body: Mapping[str, Any], format: Format) -> tuple[Message, ...]:
-    """The message for the system field of a request; empty if there is none or it cannot be read."""
+    """The system message of a request, as a tuple.
+
+    The tuple is empty if the request has no system field, or if the field cannot be read.
+    """
     value = body.get(key_in(body, format.system_key)) if format.system_key else None
     if value is None or format.parse_system is None:
         return ()

@@ -10,7 +10,7 @@ from foldline.integrations.item_codec import ItemCodec
 
 
 def fit_items(items: Sequence[Any], codec: ItemCodec, **options: Any) -> Sequence[Any]:
-    """The items, shortened so that they fit. `options` are those of `foldline.fitting`.
+    """The items, shortened so that they fit the window. `options` are those of `foldline.fit`.
 
     If the list already fits, the same list object is returned. An unchanged message is returned as the caller's own
     object.

@@ -1,8 +1,7 @@
-"""One branch of a session, the last history that its owner sent, and the positions of the history's items in the
-session.
+"""One branch of a session, and the last history that its owner (a client or a framework) sent.
 
-Messages are found by their trace, a hash chain over texts, calls and results. Leading system messages are not part of
-the chain. They belong to the request: those of the owner are always sent.
+The messages of the history are found in the session by their trace, a hash chain over texts, calls and results. Leading
+system messages are not part of the chain, because every request has the system messages that the owner sent.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from typing import Any, NamedTuple
 
 from foldline.integrations.item_codec import ItemCodec
 from foldline.ledger import MAIN
-from foldline.ledger.message_keys import ROOT, trace
+from foldline.ledger.message_keys import trace
+from foldline.ledger.trace_chain import TraceChain
 from foldline.message import Message
 from foldline.plan.timeline import Timeline
 from foldline.session.session import Session
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 class HistoryMatch(NamedTuple):
-    """Which messages of a history are in a branch, from the first message on."""
+    """The leading messages of a history that are also in a branch, and the new messages."""
 
     place: int
     """The number of messages in the session up to and including the last message that both have."""
@@ -64,39 +64,36 @@ class FollowedBranch:
 
         After them comes at most a reply, which the owner may still change.
         """
-        self._start = 0
-        """Position in the session of the first message after the system messages."""
-        self._chain: list[bytes] = []
-        """For each message of the session from `_start` on, the trace after it."""
+        self.chain = TraceChain()
+        """The hash chain by which the messages of a history are found in the branch.
+
+        It begins after the leading system messages.
+        """
         self._items: Sequence[Any] = ()
         self._pieces: list[Piece] = []
 
     @property
     def length(self) -> int:
         """The number of messages of the branch."""
-        return self._start + len(self._chain)
+        return self.chain.end
 
     def refresh(self) -> None:
         """Read the session again if another process or a failed call has changed it."""
         self.session.refresh()
         if self.is_stale or len(self.session) != self.length:
             messages = self.session.messages
-            self._start = next((at for at, one in enumerate(messages) if one.role not in _LEADING), len(messages))
-            self._chain, self._items, self._pieces = [], (), []
-            self.extend(messages[self._start :])
-            self.confirmed, self.is_stale = self.length, False
-
-    def extend(self, messages: Sequence[Message]) -> None:
-        """Add messages to the chain. They must have been added to the session."""
-        before = self._chain[-1] if self._chain else ROOT
-        for message in messages:
-            before = trace("", before, message)
-            self._chain.append(before)
+            start = next((at for at, one in enumerate(messages) if one.role not in _LEADING), len(messages))
+            self.chain, self._items, self._pieces = TraceChain(start, messages[start:]), (), []
+            reply = next((at for at, one in enumerate(reversed(messages)) if one.role != "assistant"), 0)
+            self.confirmed, self.is_stale = self.length - reply, False  # the owner may not have sent the reply back
 
     # Finding a history
 
-    def align(self, items: Sequence[Any]) -> HistoryMatch:
-        """Find the messages of a history in the branch, from the first message on."""
+    def align(self, items: Sequence[Any], *, complete: bool = False) -> HistoryMatch:
+        """Find the messages of a history in the branch, starting at the first message.
+
+        With `complete`, messages without content after the last message of the branch are new, such as reasoning.
+        """
         self.refresh()
         shared = 0
         for one, other in zip(self._items, items, strict=False):
@@ -104,8 +101,8 @@ class FollowedBranch:
                 break
             shared += 1
         pieces = [piece for piece in self._pieces if piece.owner < shared]
-        place = pieces[-1].place if pieces else self._start
-        before, leads = self._trace_before(place), all(piece.system for piece in pieces)
+        place = pieces[-1].place if pieces else self.chain.start
+        before, leads = self.chain.trace_before(place), all(piece.system for piece in pieces)
         messages = ((index, each) for index in range(shared, len(items)) for each in self.codec.read(items[index]))
         for index, message in messages:
             leads = leads and message.role in _LEADING
@@ -113,54 +110,27 @@ class FollowedBranch:
                 pieces.append(Piece(index, place, False, message))
                 continue
             step = trace("", before, message)
-            found = self._find(place, before, step)
-            if found is None:
+            found = self.chain.find(place, before, step)
+            if found is None or (complete and found == place == self.length):
                 return HistoryMatch(place, pieces, [(index, message), *messages])
             pieces.append(Piece(index, found, is_stored=found > place))
             place, before = found, step
         return HistoryMatch(place, pieces, [])
 
-    def _find(self, place: int, before: bytes, step: bytes) -> int | None:
-        """The number of messages in the session up to and including the next one; None if its trace is not `step`.
-
-        `place` is this number for the previous message, and `before` is the trace of the previous message.
-        """
-        if step == before:  # a message without content, which the session may or may not have
-            return place + (self._trace_at(place) == before)
-        while self._trace_at(place) == before:
-            place += 1
-        return place + 1 if self._trace_at(place) == step else None
-
     def is_continued(self, found: HistoryMatch) -> bool:
         """Whether a history has all messages of the branch. The last reply may be missing."""
         return found.place >= self.confirmed
-
-    def has_at(self, place: int, messages: Sequence[Message]) -> bool:
-        """Whether the branch has these messages from the position `place` on."""
-        before = self._trace_before(place)
-        for index, message in enumerate(messages, start=place):
-            before = trace("", before, message)
-            if self._trace_at(index) != before:
-                return False
-        return True
-
-    def _trace_before(self, place: int) -> bytes:
-        return self._chain[place - self._start - 1] if place > self._start else ROOT
-
-    def _trace_at(self, place: int) -> bytes | None:
-        index = place - self._start
-        return self._chain[index] if 0 <= index < len(self._chain) else None
 
     # Changing the branch
 
     def truncate(self, place: int) -> None:
         """Shorten the branch to its first `place` messages."""
         self.session.rewind(place)
-        del self._chain[place - self._start :]
+        self.chain.truncate(place)
         self.confirmed = min(self.confirmed, place)
 
     def fork(self, name: str, place: int) -> FollowedBranch:
-        """A new branch with the first `place` messages of this one."""
+        """A new branch with the first `place` messages of this branch."""
         fork = FollowedBranch(self.session.branch(name, at=place), self.codec, name)
         fork.tools = self.tools
         fork.refresh()
@@ -172,12 +142,12 @@ class FollowedBranch:
         if not self.length:
             leading = [*system, *(piece.system for piece in pieces if piece.system is not None)]
             self.session.add(*leading)
-            self._start = len(leading)
-            pieces = [piece._replace(place=self._start) for piece in pieces]
+            self.chain = TraceChain(len(leading))
+            pieces = [piece._replace(place=self.length) for piece in pieces]
         messages = [message for _, message in match.new]
         self.session.add(*messages)
         pieces += [Piece(owner, place) for place, (owner, _) in enumerate(match.new, start=self.length + 1)]
-        self.extend(messages)
+        self.chain.extend(messages)
         self._items, self._pieces, self.confirmed = tuple(items), pieces, self.length
 
     # What to send
@@ -202,8 +172,9 @@ class FollowedBranch:
         return shown
 
     def _entries(self, view: View, timeline: Timeline) -> Iterator[tuple[int | None, Message, bool]]:
-        """For each message to send: the index of its item (None if foldline added it), the message, and whether it is
-        unchanged.
+        """For each message to send: the index of its item, the message, and whether the message is unchanged.
+
+        The index is None if foldline added the message.
         """
         for piece in self._pieces:
             if piece.system is not None:

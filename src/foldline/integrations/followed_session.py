@@ -8,8 +8,9 @@ history is sent unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import RLock
 from typing import Any
 
@@ -47,11 +48,21 @@ class PreparedRequest:
 class FollowedSession:
     """A session that is updated from histories. Histories that differ become branches of the session."""
 
-    def __init__(self, session: Session, codec: ItemCodec) -> None:
-        self.session, self.codec = session, codec
+    def __init__(self, session: Session | Callable[[], Session], codec: ItemCodec) -> None:
+        """`session` is the session, or a function that opens it.
+
+        The function is called by the first `prepare` or `follow`. These methods never raise, and an adapter may call
+        them in a thread.
+        """
+        self._open, self.codec = session, codec
         self._lock = RLock()
-        self._branches = [FollowedBranch(session, codec)]
-        """The branches in memory, the most recently used one last."""
+        self._branches: list[FollowedBranch] = []
+        """The branches in memory, the most recently used one last. Empty until the session is opened."""
+
+    @cached_property
+    def session(self) -> Session:
+        """The session."""
+        return self._open if isinstance(self._open, Session) else self._open()
 
     def prepare(
         self,
@@ -73,8 +84,29 @@ class FollowedSession:
             LOG.warning("foldline failed, the history is sent as it is", exc_info=True)
             return PreparedRequest(items=items)
 
+    def fold_refused(self, request: PreparedRequest) -> PreparedRequest | None:
+        """Fold the session after the provider refused a request as too large, and return the smaller request.
+
+        Returns None if nothing can be folded, or if the session has changed since the request was prepared. Never
+        raises.
+        """
+        branch = request.branch
+        if branch is None:
+            return None
+        try:
+            with self._lock:
+                branch.session.refresh()
+                is_unchanged = len(branch.session) == branch.length == request.place and not branch.is_stale
+                if not is_unchanged or branch.session.fold(refused=True) is None:
+                    return None
+                return self._request_of(branch, request.items)
+        except Exception:  # noqa: BLE001 (the caller gets the provider's refusal)
+            branch.is_stale = True
+            LOG.warning("foldline failed to fold a request that is too large", exc_info=True)
+            return None
+
     def record(self, request: PreparedRequest, *replies: Any) -> None:
-        """Add a reply to the session: messages, or items that the codec reads. Never raises."""
+        """Add a reply to the session. `replies` are messages, or items that the codec reads. Never raises."""
         if request.branch is None or request.view is None:
             return
         try:
@@ -87,17 +119,31 @@ class FollowedSession:
     def follow(self, items: Sequence[Any], *, shorten: bool = False) -> None:
         """Add the new messages of a history to the session, without making a view. Never raises.
 
-        If the session has further messages after those of the history, `shorten` removes them.
+        Messages of the session that differ from those of the history are removed first; a ledger keeps them. With
+        `shorten`, messages after those of the history are removed even if the history has no new messages. No branch
+        is made, because a program that opens the session again continues the session itself.
         """
         try:
             with self._lock:
-                branch, match = self._locate(items)
-                if match.new or (shorten and match.place < branch.length):
-                    branch = self._shortened(branch, match) if match.place < branch.length else branch
+                branch = self._own_branch()
+                match = branch.align(items, complete=True)
+                if match.place < branch.length and (match.new or shorten):
+                    branch.truncate(match.place)
+                if match.place == branch.length:
                     branch.add(items, match, ())
         except Exception:  # noqa: BLE001 (the caller must not notice a fault of foldline)
-            self._branches[-1].is_stale = True
+            for branch in self._branches[-1:]:
+                branch.is_stale = True
             LOG.warning("foldline failed to record a history", exc_info=True)
+
+    def _own_branch(self) -> FollowedBranch:
+        """The branch that the session itself has."""
+        found = next((each for each in self._branches if each.session is self.session), None)
+        if found is None:
+            found = FollowedBranch(self.session, self.codec)
+            self._branches.append(found)
+        self._use(found)
+        return found
 
     def _prepare(
         self, items: Sequence[Any], system: Sequence[Message], tools: Sequence[Any] | None, model: str
@@ -108,11 +154,15 @@ class FollowedSession:
             if match.place < branch.length:
                 branch = self._shortened(branch, match)
             branch.add(items, match, system)
-            view = branch.session.view()
-            shown = branch.items_of(view, None if _has_recall(tools) else _plain)
+            return self._request_of(branch, items)
         except BaseException:
             branch.is_stale = True
             raise
+
+    def _request_of(self, branch: FollowedBranch, items: Sequence[Any]) -> PreparedRequest:
+        """The request for the current view of a branch. `items` are the items of the branch's history."""
+        view = branch.session.view()
+        shown = branch.items_of(view, None if _has_recall(branch.tools) else _plain)
         return PreparedRequest(
             items=items if shown is None else shown,
             is_changed=shown is not None,
@@ -122,10 +172,12 @@ class FollowedSession:
         )
 
     def _locate(self, items: Sequence[Any]) -> tuple[FollowedBranch, HistoryMatch]:
-        """The branch that shares the most messages with a history, and the match of the two.
+        """The branch that shares the most messages with a history, and the result of its `align`.
 
-        A branch that the history continues is preferred.
+        If the history begins with all messages of a branch, this branch is preferred.
         """
+        if not self._branches:
+            self._own_branch()
         best, found = self._branches[-1], self._branches[-1].align(items)
         if not best.is_continued(found):
             for other in reversed(self._branches[:-1]):
@@ -138,7 +190,8 @@ class FollowedSession:
     def _shortened(self, branch: FollowedBranch, match: HistoryMatch) -> FollowedBranch:
         """The branch, shortened to the messages that the history has.
 
-        If only an unconfirmed reply has to go, the same branch is shortened; else the result is a new branch.
+        If the branch loses only a reply that the framework has never sent back, the branch itself is shortened. If the
+        branch would lose other messages, the result is a new branch.
         """
         if match.place >= branch.confirmed:
             branch.truncate(match.place)
@@ -165,7 +218,7 @@ class FollowedSession:
     ) -> None:
         """Update the model and the tools of the session.
 
-        If it has no system messages, also the size of those in the request.
+        If the session has no system messages, the size of the request's system messages is updated, too.
         """
         session = branch.session
         if system and branch.length and not session.timeline.lead:
@@ -188,11 +241,11 @@ class FollowedSession:
         tied = tie_replies(messages, view.identity.extension)
         branch.refresh()
         if branch.length != request.place:
-            if branch.has_at(request.place, tied):
+            if branch.chain.has_at(request.place, tied):
                 return  # the caller has already sent it back
             branch = self._fork(branch, request.place)
         branch.session.add(*tied)
-        branch.extend(tied)
+        branch.chain.extend(tied)
 
 
 def _has_recall(tools: Sequence[Any] | None) -> bool:
@@ -205,8 +258,9 @@ def _has_recall(tools: Sequence[Any] | None) -> bool:
 
 
 def _plain(message: Message) -> Message:
-    """A message that foldline added, without handles and without advice to use recall, for a model without the recall
-    tool.
+    """The message, changed for a model that does not have the recall tool.
+
+    A digest loses its handles. Any other message loses the advice to use recall.
     """
     if message.kind != "digest":
         return without_recall_advice(message)

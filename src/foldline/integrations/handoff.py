@@ -1,8 +1,8 @@
 """Hands a session over to another agent, as a text or as a session file that the agent can resume.
 
-The text consists of the digest of everything before the last turn, and the last turn. It is written as a message of the
-user and marked as reference. Secrets are removed. A session file has only this message, because one agent cannot use
-the calls and the thinking of another.
+The text consists of the digest of everything before the last turn, and the last turn. It is written as a user message
+and says that it is for reference. Secrets are removed. A session file has only this message, because one agent cannot
+use the calls and the thinking of another.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from foldline.json_text import dumps, encode
-from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.message import Message, Text, Thinking, ToolCall, ToolResult, user
 from foldline.placeholders import without_handles, without_recall
 from foldline.redact.redact import redact
 from foldline.session.session import Session
 
-TARGETS = ("markdown", "claude-code", "codex", "pi")
+TARGETS = ("markdown", "digest", "claude-code", "codex", "pi")
 PART_CHARS = 4_000
 """Maximum number of characters in one part of the last turn. The middle of a longer part is left out."""
 TURN_CHARS = 60_000
@@ -31,6 +31,7 @@ _INTRODUCTION = (
     " earlier conversation, then the last turn. Check the state of the files before you change them, and go on where it"
     " stopped."
 )
+_NEXT_REQUEST = "Go on."
 _NOT_IN_PATHS = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -46,14 +47,34 @@ class SessionFile:
 
 
 def handoff_text(session: Session) -> str:
-    """The text that hands a session over, as Markdown. The session is folded before its last turn
-    if that is possible.
-    """
+    """The text that hands a session over, as Markdown. If possible, everything before the last turn is folded."""
     session.fold(force=True)
+    earlier, turn = _sections(session, len(session))
+    return redact("\n\n".join(["# Hand-over", _INTRODUCTION, *earlier, "## Last turn", *turn])) + "\n"
+
+
+def digest_text(session: Session) -> str:
+    """The digest of all messages of a session, as Markdown with handles.
+
+    Messages that cannot be folded follow the digest.
+    """
+    length = len(session)
+    session.add(user(_NEXT_REQUEST))  # a fold keeps the last turn, so all messages become earlier ones
+    session.fold(force=True)
+    earlier, rest = _sections(session, length, handles=True)
+    return redact("\n\n".join([*earlier, *rest])) + "\n"
+
+
+def _sections(session: Session, end: int, *, handles: bool = False) -> tuple[list[str], list[str]]:
+    """The beginning and the last messages of a hand-over, as two lists of texts.
+
+    The beginning is the first request and the digest, with headings. The last messages are those that the fold carried
+    over, and those from the cut to the index `end` - 1.
+    """
     timeline, fold = session.timeline, session.timeline.fold
     digest = fold.digest.message.text if fold and fold.digest else ""
     first = [_message_text(timeline.shown[index]) for index in (fold.pinned if fold else ())]
-    kept = [*(fold.carried if fold else ()), *range(max(timeline.cut, timeline.lead), len(timeline))]
+    kept = [*(fold.carried if fold else ()), *range(max(timeline.cut, timeline.lead), end)]
     turn: list[str] = []
     size = 0
     for index in reversed(kept):
@@ -63,17 +84,16 @@ def handoff_text(session: Session) -> str:
             turn.append("[earlier messages of the turn are left out]")
             break
         turn.append(text)
-    sections = ["# Hand-over", _INTRODUCTION]
+    sections: list[str] = []
     if any(first):
         sections += ["## First request", *filter(None, first)]
     if digest:
-        sections += ["## Earlier conversation", without_handles(digest)]
-    sections += ["## Last turn", *filter(None, reversed(turn))]
-    return redact("\n\n".join(sections)) + "\n"
+        sections += ["## Earlier conversation", digest if handles else without_handles(digest)]
+    return sections, [*filter(None, reversed(turn))]
 
 
 def _message_text(message: Message) -> str:
-    """A message as Markdown: who speaks, then its texts, calls and results. Thinking is left out."""
+    """A message as Markdown: its speaker, texts, calls and results. Thinking is left out."""
     pieces = []
     for part in message.parts:
         match part:

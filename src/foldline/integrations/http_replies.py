@@ -1,21 +1,65 @@
-"""Passes a copy of each HTTP reply to an exchange, while the client reads it.
+"""Passes a copy of each HTTP reply to an exchange, and finds refusals of requests that are too large.
 
-The response object stays the client's own. Only its methods `iter_bytes` and `close` (or `aiter_bytes` and `aclose`)
-are replaced; all other ways to read a response use these. If the client closes the response early, the part that was
-received is recorded.
+The reply is copied while the client reads it. The response object stays the client's own. Only its methods `iter_bytes`
+and `close` (or `aiter_bytes` and `aclose`) are replaced; all other methods that read a response call these. If the
+client closes the response early, the part that was received is recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from itertools import chain
 from typing import Any
 
 from foldline.integrations.client_exchange import ClientExchange
+from foldline.wire.overflow_signals import is_overflow_answer, stream_overflow
+
+
+def refuses_size(response: Any, exchange: ClientExchange) -> bool:
+    """Whether a response says that the request does not fit the window.
+
+    An error response is read to its end. If the response to a large request is a stream, the beginning of the stream
+    is read.
+    """
+    if response.status_code != 200:
+        return is_overflow_answer(response.status_code, response.read())
+    if response.is_closed or not exchange.is_large:
+        return response.is_closed and bool(stream_overflow(response.content))
+    chunks, begun, found = response.iter_bytes(), b"", None
+    for chunk in chunks:
+        begun += chunk
+        found = stream_overflow(begun)
+        if found is not None:
+            break
+    response.iter_bytes = lambda *_, **__: chain([begun], chunks)
+    return bool(found)
+
+
+async def refuses_size_async(response: Any, exchange: ClientExchange) -> bool:
+    """Like `refuses_size`, for a response of an async client."""
+    if response.status_code != 200:
+        return is_overflow_answer(response.status_code, await response.aread())
+    if response.is_closed or not exchange.is_large:
+        return response.is_closed and bool(stream_overflow(response.content))
+    chunks, begun, found = response.aiter_bytes(), b"", None
+    async for chunk in chunks:
+        begun += chunk
+        found = stream_overflow(begun)
+        if found is not None:
+            break
+
+    async def aiter_bytes(*_: Any, **__: Any) -> AsyncIterator[bytes]:
+        yield begun
+        async for chunk in chunks:
+            yield chunk
+
+    response.aiter_bytes = aiter_bytes
+    return bool(found)
 
 
 def follow_reply(response: Any, exchange: ClientExchange) -> None:
-    """Record the reply in a response, now or while it is read."""
+    """Record the reply in a response: at once if it was read already, else while the client reads it."""
     if response.status_code != 200:
         return
     if response.is_closed:
@@ -38,7 +82,7 @@ def follow_reply(response: Any, exchange: ClientExchange) -> None:
 
 
 async def follow_async_reply(response: Any, exchange: ClientExchange) -> None:
-    """Record the reply in a response of an async client, now or while it is read."""
+    """Like `follow_reply`, for a response of an async client."""
     if response.status_code != 200:
         return
     if response.is_closed:

@@ -26,18 +26,64 @@ class ItemCodec:
     """
 
 
-def wire_codec(name: str) -> ItemCodec:
-    """The codec for the elements of a request format."""
+def wire_codec(
+    name: str, *, dump: Callable[[Any], Any] | None = None, load: Callable[[Any], Any] | None = None
+) -> ItemCodec:
+    """The codec for the elements of a request format.
+
+    If the items are objects, `dump` returns the element for an item, and `load` returns the item for an element.
+    """
     format = request_format(name)
 
     def read(item: Any) -> Sequence[Message]:
-        return (format.parse(item, None),)
+        return (format.parse(item if dump is None else dump(item), None),)
 
     def write(messages: Sequence[Message], _item: Any) -> Sequence[Any]:
         loss = LossCollector()
-        return [element for message in messages for element in format.render(message, loss)]
+        elements = [element for message in messages for element in format.render(message, loss)]
+        return elements if load is None else [load(element) for element in elements]
 
     return ItemCodec(read=read, write=write)
+
+
+def message_codec(read: Callable[[Any], Message], write: Callable[[Message, Any], Any]) -> ItemCodec:
+    """The codec for items that have one message each."""
+    return ItemCodec(
+        read=lambda item: (read(item),), write=lambda messages, item: [write(message, item) for message in messages]
+    )
+
+
+def kept_blocks(
+    parts: Sequence[Part],
+    blocks: Sequence[Any],
+    read: Callable[[Any], Sequence[Part]],
+    write: Callable[[Part], Sequence[Any]],
+) -> list[Any]:
+    """The blocks for the parts of a changed message. A block whose parts are unchanged is the framework's own object.
+
+    `blocks` are the blocks of the item that the message was read from. `read` returns the parts of a block. `write`
+    returns the new blocks for a part.
+    """
+    left = [(block, own) for block in blocks if (own := tuple(read(block)))]
+    found: list[Any] = []
+    index = 0
+    while index < len(parts):
+        for at, (block, own) in enumerate(left):
+            if tuple(parts[index : index + len(own)]) == own:
+                found.append(block)
+                index += len(own)
+                del left[at]
+                break
+        else:
+            found += write(parts[index])
+            index += 1
+    return found
+
+
+def function_definition(name: str, description: str | None, parameters: Any) -> dict[str, Any]:
+    """The definition of a tool. It is used to measure the size of a request."""
+    function = {"name": name, "description": description or "", "parameters": parameters}
+    return {"type": "function", "function": function}
 
 
 def result_text(result: ToolResult) -> str:
@@ -46,17 +92,17 @@ def result_text(result: ToolResult) -> str:
 
 
 def part_kind(part: Part) -> str:
-    """One word for a part: its kind or, without one, the name of its class."""
+    """One word for a part: its kind, or the name of its class if it has no kind."""
     return getattr(part, "kind", "") or type(part).__name__.lower()
 
 
 def json_of(arguments: Any) -> str:
-    """The arguments of a call as JSON text. A text is returned as it is."""
+    """The arguments of a call as JSON text. Arguments that are already a text are returned unchanged."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call as a dict; empty if they are no JSON object."""
+    """The arguments of a call as a dict; empty if they are not a JSON object."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -73,8 +119,18 @@ def usage_of(total: int, *, cache_read: int = 0, cache_write: int = 0, output: i
     return Usage(input=max(total - read - written, 0), cache_read=read, cache_write=written, output=output)
 
 
+def media_kind(mime: str) -> str:
+    """The kind of a medium with this MIME type.
+
+    >>> media_kind("image/png"), media_kind("application/pdf")
+    ('image', 'document')
+    """
+    kind = mime.partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "document"
+
+
 def media_of(block: Mapping[str, Any]) -> Media | None:
-    """The media in a content block, in the forms that frameworks use; None if the block has none.
+    """The media in a content block of a framework; None if the block has none.
 
     >>> media_of({"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}).url
     'https://example.com/a.png'

@@ -4,7 +4,7 @@
     await Runner.run(agent, "Hello", session=session, run_config=session.run_config(), hooks=session.hooks)
 
 The session returns every item of the conversation. Before each call of the model, the filter in the run config replaces
-the items by the view. The hooks record the usage of each reply; without them, the size is estimated.
+the items by the view. The hooks record the usage of each reply. Without the hooks, the size of a request is estimated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agents import RunConfig, RunHooks, SessionSettings
 from agents.run_config import CallModelData, ModelInputData
 
 from foldline.integrations.followed_session import PreparedRequest
-from foldline.integrations.item_codec import usage_of, wire_codec
+from foldline.integrations.item_codec import function_definition, usage_of, wire_codec
 from foldline.integrations.stored_history import StoredHistory
 from foldline.message import Message, system
 from foldline.session.session import Session
@@ -29,10 +29,16 @@ CODEC = wire_codec("openai-responses")
 class FoldlineSession:
     """A session of OpenAI Agents that stores its items in a foldline session."""
 
-    session_settings: SessionSettings | None = None
-
-    def __init__(self, session: Session, session_id: str = "") -> None:
+    def __init__(
+        self,
+        session: Session,
+        session_id: str = "",
+        *,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+    ) -> None:
         self.session_id = session_id or session.name or "foldline"
+        self.session_settings: SessionSettings | None = SessionSettings().resolve(session_settings)
+        """The settings of a session of OpenAI Agents. Their limit is used if `get_items` is called without a limit."""
         self.hooks: RunHooks[Any] = FoldlineHooks(self)
         """Pass these hooks as `hooks=` to the runner.
 
@@ -48,12 +54,12 @@ class FoldlineSession:
 
     async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """The input of a model call, folded if necessary."""
-        tools = [_definition(tool) for tool in data.agent.tools if hasattr(tool, "params_json_schema")]
+        tools = [tool for tool in data.agent.tools if hasattr(tool, "params_json_schema")]
         prepared = await asyncio.to_thread(
             self.history.followed.prepare,
             data.model_data.input,
             system=[system(data.model_data.instructions)] if data.model_data.instructions else (),
-            tools=tools,
+            tools=[function_definition(tool.name, tool.description, tool.params_json_schema) for tool in tools],
             model=_model_name(data.agent.model),
         )
         self.prepared = prepared
@@ -62,7 +68,9 @@ class FoldlineSession:
     # The session of OpenAI Agents
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """All items, or the newest `limit` ones."""
+        """All items; with a limit, only the newest `limit` items."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
         items = await asyncio.to_thread(self.history.items)
         return items if limit is None else items[max(0, len(items) - max(0, limit)) :]
 
@@ -75,7 +83,7 @@ class FoldlineSession:
         return await asyncio.to_thread(self.history.pop)
 
     async def clear_session(self) -> None:
-        """Remove all items. The ledger keeps them."""
+        """Remove all items from the session. The ledger keeps them."""
         await asyncio.to_thread(self.history.clear)
 
 
@@ -107,16 +115,7 @@ class FoldlineHooks(RunHooks[Any]):
         self._session.history.followed.record(prepared, *messages)
 
 
-def _definition(tool: Any) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.params_json_schema,
-    }
-
-
 def _model_name(model: Any) -> str:
-    """The name of an agent's model: a text, or an object with a field `model`."""
+    """The name of an agent's model. The model is a name, or an object with a field `model`."""
     name = model if isinstance(model, str) else getattr(model, "model", "")
     return name if isinstance(name, str) else ""

@@ -1,13 +1,15 @@
-"""Chooses the session for a framework's conversation: the given session, or a separate one for each
-conversation name.
-"""
+"""The sessions of an adapter, one for each conversation name, and the requests that a model is answering."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
 from threading import Lock
+from typing import Any
 
-from foldline.integrations.followed_session import FollowedSession
+from foldline.integrations.followed_session import FollowedSession, PreparedRequest
 from foldline.integrations.item_codec import ItemCodec
 from foldline.policy import Policy
 from foldline.session.open_ledger import Ledger
@@ -42,7 +44,7 @@ class FollowedSessions:
         with self._lock:
             found = self._open.get(key)
             if found is None:
-                found = self._open[key] = FollowedSession(self._session(key), self._codec)
+                found = self._open[key] = FollowedSession(partial(self._session, key), self._codec)
             self._open.move_to_end(key)
             while len(self._open) > MAX_OPEN_SESSIONS:
                 self._open.popitem(last=False)
@@ -54,3 +56,28 @@ class FollowedSessions:
         if self._source is None:
             return Session(policy=self._policy, name=name)
         return self._source.session(name, policy=self._policy)
+
+
+class PendingRequests:
+    """The requests that a model is answering, for frameworks that report a request and its reply separately."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, tuple[FollowedSession, PreparedRequest]] = {}
+
+    async def prepare(
+        self, run: str, followed: FollowedSession, items: Sequence[Any], **options: Any
+    ) -> PreparedRequest:
+        """What to send for the history of a run (see `FollowedSession.prepare`). A run has one request at a time."""
+        prepared = await asyncio.to_thread(followed.prepare, items, **options)
+        self._requests[run] = followed, prepared
+        return prepared
+
+    async def record(self, run: str, *replies: Any) -> None:
+        """Record the reply to the open request of a run. Has no effect if the run has no open request."""
+        followed, prepared = self._requests.pop(run, (None, None))
+        if followed is not None and prepared is not None:
+            await asyncio.to_thread(followed.record, prepared, *replies)
+
+    def discard(self, run: str) -> None:
+        """Forget the request of a run, because it failed."""
+        self._requests.pop(run, None)

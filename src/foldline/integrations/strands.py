@@ -2,16 +2,15 @@
 
     agent = Agent(model, tools=[…], conversation_manager=FoldlineConversationManager(ledger.session("user-42")))
 
-Before each call of the model, `agent.messages` becomes the view. The ledger keeps every message, and a new agent on the
-same session goes on from there, so do not use a session manager of Strands as well.
+Before each call of the model, `agent.messages` becomes the view. The ledger keeps every message, and a new agent with
+the same session continues the conversation. So do not also use a session manager of Strands.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from operator import is_
+from collections.abc import Mapping
 from typing import Any
 
 from strands.agent.conversation_manager import ConversationManager
@@ -19,20 +18,26 @@ from strands.hooks import BeforeModelCallEvent, HookRegistry
 from strands.types.exceptions import ContextWindowOverflowException
 
 from foldline.events import LOG
-from foldline.integrations.item_codec import ItemCodec, arguments_of, json_of, result_text, usage_of
+from foldline.integrations.item_codec import (
+    arguments_of,
+    function_definition,
+    json_of,
+    kept_blocks,
+    message_codec,
+    result_text,
+    usage_of,
+)
 from foldline.integrations.stored_history import StoredHistory
 from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Usage, system
 from foldline.session.session import Session
 
 
 class FoldlineConversationManager(ConversationManager):
-    """Keeps the messages of an agent inside the window. Without a session, a new one in memory is used."""
+    """Keeps the messages of an agent inside the window. By default, the session is a new one in memory."""
 
     def __init__(self, session: Session | None = None) -> None:
         super().__init__()
         self._history = StoredHistory(session if session is not None else Session(), CODEC)
-        self._shown: list[Any] = []
-        """The messages of the agent after the last call of `apply_management`."""
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Register a hook that folds before each call of the model."""
@@ -45,20 +50,14 @@ class FoldlineConversationManager(ConversationManager):
     def apply_management(self, agent: Any, **kwargs: Any) -> None:
         """Record the new messages of an agent, and replace its messages by the view."""
         del kwargs
-        known = len(self._shown)
-        if len(agent.messages) >= known and all(map(is_, self._shown, agent.messages)):
-            self._history.append(agent.messages[known:])
-        else:  # the program has changed the messages of the agent
-            self._history.replace(agent.messages)
+        self._history.take_back(agent.messages)
         prompt = agent.system_prompt
-        prepared = self._history.prepare(
+        agent.messages[:] = self._history.show(
             system=[system(prompt)] if isinstance(prompt, str) and prompt else (),
             tools=[_definition(spec) for spec in agent.tool_registry.get_all_tool_specs()],
-            model=str(agent.model.get_config().get("model_id") or ""),
+            model=_model_name(agent.model),
         )
-        agent.messages[:] = prepared.items
         self.removed_message_count = max(0, len(self._history.items()) - len(agent.messages))
-        self._shown = list(agent.messages)
 
     def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:
         """Fold because the model has refused a request as too large.
@@ -67,7 +66,7 @@ class FoldlineConversationManager(ConversationManager):
         """
         del kwargs
         try:
-            folded = self._history.followed.session.fold(force=True)
+            folded = self._history.followed.session.fold(refused=True)
         except Exception:  # noqa: BLE001 (a fault of foldline must not hide the error of the model)
             LOG.warning("foldline failed to fold", exc_info=True)
             folded = None
@@ -76,26 +75,33 @@ class FoldlineConversationManager(ConversationManager):
         self.apply_management(agent)
 
 
+def _model_name(model: Any) -> str:
+    """The name of a model; empty if its configuration has none."""
+    config = model.get_config()
+    return str(config.get("model_id") or "") if isinstance(config, Mapping) else ""
+
+
 def _definition(spec: Any) -> dict[str, Any]:
     schema = spec["inputSchema"].get("json", spec["inputSchema"])
-    return {
-        "type": "function",
-        "function": {"name": spec["name"], "description": spec["description"], "parameters": schema},
-    }
+    return function_definition(spec["name"], spec["description"], schema)
 
 
 # Messages
 
 
-def read_message(item: Any) -> tuple[Message, ...]:
+def read_message(item: Any) -> Message:
     """The foldline message for a Strands message."""
     used = (item.get("metadata") or {}).get("usage")
     meta = Meta(usage=_usage(used)) if used and item["role"] == "assistant" else Meta()
-    return (Message(role=item["role"], parts=tuple(map(_part, item["content"])), meta=meta),)
+    return Message(role=item["role"], parts=tuple(map(_part, item["content"])), meta=meta)
 
 
 def _usage(used: Any) -> Usage:
-    """The usage of a reply. Some model classes of Strands count cached tokens as input, others do not."""
+    """The usage of a reply.
+
+    Some model classes of Strands count cached tokens as input, others do not. If they do not, `totalTokens` is larger
+    than input and output together, and the cached tokens are added here.
+    """
     read, written = used.get("cacheReadInputTokens") or 0, used.get("cacheWriteInputTokens") or 0
     total, output = used["inputTokens"], used["outputTokens"]
     if used.get("totalTokens", 0) > total + output:
@@ -124,34 +130,28 @@ def _part(block: Any) -> Part:
 
 
 def write_message(message: Message, item: Any) -> dict[str, Any]:
-    """The Strands message for a foldline message: a copy of `item` with the new content or, without an item, a new
-    message.
-    """
-    content = [block for part in message.parts if (block := _block(part)) is not None]
+    """The Strands message for a foldline message: a copy of `item` with the new content, or a new message."""
+    content = kept_blocks(message.parts, item["content"] if item else (), lambda block: [_part(block)], _new_blocks)
     role = "assistant" if message.role == "assistant" else "user"
     return {**item, "content": content} if item else {"role": role, "content": content}
 
 
-def _block(part: Part) -> dict[str, Any] | None:
+def _new_blocks(part: Part) -> list[dict[str, Any]]:
     match part:
         case Text():
-            return {"text": part.text}
+            return [{"text": part.text}]
         case ToolCall():
-            return {"toolUse": {"toolUseId": part.id, "name": part.name, "input": arguments_of(part)}}
+            return [{"toolUse": {"toolUseId": part.id, "name": part.name, "input": arguments_of(part)}}]
         case ToolResult():
             content, status = [{"text": result_text(part)}], "error" if part.is_error else "success"
-            return {"toolResult": {"toolUseId": part.call_id, "content": content, "status": status}}
+            return [{"toolResult": {"toolUseId": part.call_id, "content": content, "status": status}}]
         case Thinking(text=text) if text:
             signature = {"signature": part.signature} if part.signature else {}
-            return {"reasoningContent": {"reasoningText": {"text": text, **signature}}}
+            return [{"reasoningContent": {"reasoningText": {"text": text, **signature}}}]
         case Media():
-            return {part.kind: {"format": part.mime.partition("/")[2], "source": {"bytes": b64decode(part.data)}}}
-    return None
+            return [{part.kind: {"format": part.mime.partition("/")[2], "source": {"bytes": b64decode(part.data)}}}]
+    return []
 
 
-def _write(messages: Sequence[Message], item: Any) -> list[Any]:
-    return [write_message(message, item) for message in messages]
-
-
-CODEC = ItemCodec(read=read_message, write=_write)
+CODEC = message_codec(read_message, write_message)
 """Converts between the messages of Strands and foldline's."""
