@@ -117,7 +117,7 @@ class TestSettings:
     def test_a_policy_without_rules_never_folds(self) -> None:
         made = tight(rules=())
         made.add(*exchange(0, 9_000), user("so?"))
-        with pytest.raises(ViewTooLarge, match="never folds"):
+        with pytest.raises(ViewTooLarge, match=r'never folds: use Policy.preset\("balanced"\).but\(window_tokens=…\)'):
             made.view()
         assert made.folds == 0
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.message import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.message import Media, Message, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.view.compose import View
@@ -134,5 +134,11 @@ def test_untouched_messages_are_sent_as_they_came(
         if sent.view is not None:
             run = Counter(blocks(sent.view.render(provider).body))
             whole = [message for message in sent.view.messages if any(message is was for was in came)]
+            if provider == "gemini" and model.startswith("gemini-2"):  # refuses media in results: they are replaced
+                whole = [message for message in whole if not _has_media_in_results(message)]
             values = [message.wire.value for message in whole if message.wire and message.role != "system"]
             assert Counter(blocks({key: values})) <= run
+
+
+def _has_media_in_results(message: Message) -> bool:
+    return any(isinstance(part, Media) for result in message.results for part in result.parts)

@@ -48,6 +48,26 @@ class TestPrompts:
         assert view.cut > 0
         assert list(view.messages[-3:]) == waiting
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+            "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+            "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>",
+            "<user_instructions>\nBe brief.\n</user_instructions>",
+            "<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>",
+            "[Request interrupted by user]",
+        ],
+    )
+    def test_text_of_the_agent_program_is_neither_the_first_nor_the_newest_prompt(self, text: str) -> None:
+        made = session(400, keep_first_prompt=True)
+        made.add(user(text), user("port the parser"), *talk(4), user("now test it"), assistant("tested"))
+        made.add(user(text), *step("a", 900), *step("b", 900))
+        view = made.view()
+        assert view.cut > 0
+        prompts = [message.text for message in view.messages if message.is_prompt]
+        assert prompts == ["port the parser", "now test it"]
+
     def test_words_beside_results_stay_and_count_as_what_is_shown(self) -> None:
         """The user spoke in the message that carries results; the results leave with their call, the words stay."""
         made = session(400)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,26 @@ def test_one_store_serves_many_threads(store: Store) -> None:
         found = list(threads.map(talk_alone, range(8)))
     assert found == [[f"{number}.{turn}" for turn in range(10)] for number in range(8)]
     assert list(store.verify()) == []
+
+
+CREATE = """
+import os, sys, time
+from foldline import ledger
+for attempt in range(40):
+    start, callers = time.monotonic() + 0.01, []
+    for _ in range(5):
+        if not (caller := os.fork()):
+            while time.monotonic() < start: pass
+            ledger.open(f"{sys.argv[1]}/{attempt}.db")
+            os._exit(0)
+        callers.append(caller)
+    if any([os.waitpid(caller, 0)[1] for caller in callers]): sys.exit("a process could not open the ledger")
+"""
+
+
+def test_many_processes_can_create_one_ledger_at_the_same_time(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", CREATE, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.promise("I11")

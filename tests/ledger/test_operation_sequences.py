@@ -28,6 +28,7 @@ class Model:
 
     said: list[Message] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
+    undone: list[Fold] = field(default_factory=list)
     pins: dict[str, int] = field(default_factory=dict)
     marks: int = 0
     claim: Claim | None = None
@@ -36,6 +37,7 @@ class Model:
     def back(self, to: int) -> None:
         del self.said[to:]
         self.folds = [fold for fold in self.folds if fold.cut <= to]
+        self.undone = [fold for fold in self.undone if fold.cut <= to]
         self.pins = {name: at for name, at in self.pins.items() if at < to}
 
 
@@ -108,7 +110,7 @@ class Machine(RuleBasedStateMachine):
         fold = replace(FOLD, cut=data.draw(st.integers(0, len(model.said))))
         mark = self.store.head(branch).mark
         self.store.append_fold(branch, fold, mark=mark)
-        model.folds = [*model.folds, fold]
+        model.folds, model.undone = [*model.folds, fold], []
         with pytest.raises(Conflict):
             self.store.append_fold(branch, fold, mark=mark)
 
@@ -117,10 +119,22 @@ class Machine(RuleBasedStateMachine):
         model = self.models[branch.id]
         if model.folds:
             self.store.unfold(branch)
+            model.undone = [*model.undone, model.folds[-1]]
             model.folds = model.folds[:-1]
         else:
             with pytest.raises(InputError):
                 self.store.unfold(branch)
+
+    @rule(branch=branches)
+    def refold(self, branch: Branch) -> None:
+        model = self.models[branch.id]
+        if model.undone:
+            self.store.refold(branch)
+            model.folds = [*model.folds, model.undone[-1]]
+            model.undone = model.undone[:-1]
+        else:
+            with pytest.raises(InputError):
+                self.store.refold(branch)
 
     @rule(branch=branches, name=st.sampled_from("pq"), data=st.data())
     def pin(self, branch: Branch, name: str, data: st.DataObject) -> None:

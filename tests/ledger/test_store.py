@@ -116,6 +116,34 @@ def test_unfold_restores_the_fold_before(store: Store) -> None:
         store.unfold(main)
 
 
+def test_refold_restores_the_fold_that_was_undone_last(store: Store) -> None:
+    main = store.session("s")
+    store.append(main, talk("a", "b", "c", "d"))
+    store.append_fold(main, replace(FOLD, cut=1))
+    store.append_fold(main, FOLD)
+    made = store.state(main).folds
+    store.unfold(main)
+    store.unfold(main)
+    store.refold(main)
+    assert store.state(main).fold == replace(FOLD, cut=1)
+    store.refold(main)
+    assert store.state(main).folds == made
+    assert [entry.kind for entry in store.state(main).marks][-2:] == ["refold", "refold"]
+    assert store.sessions()[0].folds == 2
+    with pytest.raises(InputError):
+        store.refold(main)
+
+
+def test_a_fold_that_was_undone_is_not_restored_over_a_new_fold(store: Store) -> None:
+    main = store.session("s")
+    store.append(main, talk("a", "b", "c", "d"))
+    store.append_fold(main, FOLD)
+    store.unfold(main)
+    store.append_fold(main, replace(FOLD, cut=1))
+    with pytest.raises(InputError, match="no fold was taken back"):
+        store.refold(main)
+
+
 def test_an_operation_id_is_applied_once(store: Store) -> None:
     main = store.session("s")
     store.append(main, talk("a", "b", "c"))
@@ -164,7 +192,7 @@ def test_a_branch_shares_its_prefix_and_then_diverges(store: Store) -> None:
     assert store.session("s", "side") == side
     with pytest.raises(InputError, match="already"):
         store.fork(main, "side")
-    with pytest.raises(InputError, match="no branch"):
+    with pytest.raises(InputError, match=r"no branch .* create it with branch\(\)"):
         store.session("s", "none")
 
 

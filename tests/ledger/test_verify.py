@@ -69,3 +69,14 @@ def test_a_damaged_page_is_reported_and_the_rest_can_be_read(tmp_path: Path) -> 
     with pytest.raises(LedgerCorrupt, match="restore a backup"):
         store.append(store.session("s0"), [user("more")])
     store.close()
+
+
+def test_reading_a_damaged_message_raises_ledger_corrupt(store: Store) -> None:
+    branch = store.session("s")
+    store.append(branch, [user("word " * 500), assistant("fine")])
+    row = store.tx.pool.read(lambda connection: connection.run("SELECT body FROM messages WHERE position = 0"))[0][0]
+    damaged = row[:20] + bytes([row[20] ^ 0xFF]) + row[21:]
+    sql = "UPDATE messages SET body = ? WHERE position = 0"
+    store.tx.pool.write(lambda connection: connection.run(sql, (damaged,)))
+    with pytest.raises(LedgerCorrupt, match="a message of segment 1 is damaged"):
+        list(store.read(branch))

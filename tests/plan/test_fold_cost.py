@@ -37,7 +37,7 @@ def test_rent_counts_only_as_far_as_savings_and_stake_cover_it() -> None:
     cover = 300.0 + 0.1 * 5_000 + 0.02 * (40_000 + untouched)
     assert rent.earned_share(proposal, PRICES, stake=0.02) == pytest.approx((fresh + cover) / price)
     assert replace(rent, rent_paid=100.0).earned_share(proposal, PRICES, stake=0.02) == pytest.approx(
-        (fresh + 100) / price
+        (fresh + 100) / (fold_cost.PATIENCE * price)
     )
 
 
@@ -58,7 +58,9 @@ def test_a_cold_fold_is_free_and_a_model_s_digest_is_not() -> None:
     cold = FoldProposal(size=41_000, folded=28_000, head=18_000, digest=2_000, at=301.0)
     assert rent.earned_share(cold, PRICES) == math.inf
     dear = replace(cold, digest_price=fold_cost.digest_cost(PRICES, covered=15_000, digest=2_000))
-    assert rent.earned_share(dear, PRICES) == pytest.approx(1.25 * 13_000 / 25_000)
+    fresh, untouched = 1.25 * 13_000, 1.25 * 41_000
+    cover = fold_cost.STAKE * (50_000 + untouched)
+    assert rent.earned_share(dear, PRICES) == pytest.approx((fresh + cover) / 25_000)
     warm = rent.earned_share(replace(cold, at=300.0), PRICES)
     assert 0 < warm < 1
 

@@ -149,7 +149,10 @@ def test_a_view_that_must_fold_does_not_wait_and_the_late_digest_is_dropped(open
     fold = session.timeline.fold
     assert fold is not None
     assert fold.digest is not None
-    assert (fold.digest.by, fold.digest.cause) == ("local", "it could not wait")
+    assert (fold.digest.by, fold.digest.cause) == (
+        "local",
+        "the request could not wait for the model; with background=False, it waits",
+    )
     slow.go.set()
     assert ledger.wait(WAIT_S)
     assert session.view().messages == view.messages

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -9,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foldline
-from foldline import ViewTooLarge, fit, render
+from foldline import Policy, ViewTooLarge, fit, fitting, render
 from foldline.digesters import DigesterCall
+from foldline.errors import InputError
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.testing import assert_sendable, proper
+from foldline.testing.provider import judge
 from foldline.wire.formats import request_format
 
 TASK = "Port the parser in src/parser.py to Rust. Never touch src/lexer.py."
@@ -72,6 +77,66 @@ def test_between_folds_the_result_only_grows_at_its_end(start: int, more: int) -
     assert changes <= 1 + more // 3
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.sampled_from(list(FORMATS)), st.integers(20, 45))
+def test_a_list_that_grew_is_folded_as_if_it_were_new(growth: list[int], format: str, start: int) -> None:
+    steps = start
+    for more in growth:
+        steps += more
+        grown = fit(listed(steps, format), model=FORMATS[format], budget=12_000)
+    fitting._fitted.clear()
+    assert fit(listed(steps, format), model=FORMATS[format], budget=12_000) == grown
+
+
+def test_a_list_that_grew_costs_only_what_is_new() -> None:
+    calls: list[DigesterCall] = []
+
+    def write(call: DigesterCall) -> str:
+        calls.append(call)
+        return proper(call)
+
+    first = fit(listed(60, "openai"), model="gpt-5", budget=12_000, digester=write)
+    folds = len(calls)
+    fitting._remembered.clear()
+    grown = fit(listed(61, "openai"), model="gpt-5", budget=12_000, digester=write)
+    assert grown[: len(first)] == first
+    assert len(calls) == folds
+
+
+def test_an_edited_list_is_not_taken_for_the_earlier_one() -> None:
+    messages = listed(40, "openai")
+    fit(messages, model="gpt-5", budget=12_000)
+    edited = [{**messages[0], "content": "Port the lexer instead."}, *messages[1:]]
+    assert TASK not in str(fit(edited, model="gpt-5", budget=12_000))
+
+
+def test_many_threads_can_fit_the_same_list() -> None:
+    messages = listed(40, "openai")
+    expected = fit(messages, model="gpt-5", budget=12_000)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: fit(messages, model="gpt-5", budget=12_000), range(8)))
+    assert all(result == expected for result in results)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, "fit takes a list of messages, not NoneType"),
+        ("hello", "fit takes a list of messages, not str"),
+        (iter([]), "fit takes a list of messages, not list_iterator"),
+        ({"model": "gpt-5", "messages": []}, 'pass body["messages"]'),
+    ],
+)
+def test_what_is_not_a_list_is_refused(given: Any, told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        fit(given, model="gpt-5")
+
+
+def test_a_budget_of_nothing_is_refused_by_its_name() -> None:
+    with pytest.raises(InputError, match="budget must be at least 1 token, not 0"):
+        fit([], model="gpt-5", budget=0)
+
+
 def test_the_returned_list_can_be_kept_and_grown() -> None:
     kept: list[Any] = []
     for message in listed(80, "openai"):
@@ -81,6 +146,24 @@ def test_the_returned_list_can_be_kept_and_grown() -> None:
     assert text.count("[session digest") == 1
     assert "part_3" in text  # from a message that was folded many folds ago
     assert_sendable(kept, "openai")
+
+
+@pytest.mark.parametrize("budget", [1_500, 3_000, 6_000])
+def test_a_list_that_is_fitted_again_and_again_has_one_digest_that_counts_all_messages(budget: int) -> None:
+    kept: list[Any] = [user(TASK)]
+    added = 0
+    for number in range(60):
+        path = f'{{"path": "/w/src/part_{number}.py", "new_string": "x = {number}"}}'
+        new = [assistant("", ToolCall(id=f"call_{number}", name="edit", arguments=path))]
+        new += [tool(f"call_{number}", f"edited part {number}. " + "It is a long result. " * 20)]
+        if number % 4 == 0:
+            new += [assistant("Done."), user(f"Now use port {7_000 + number} for the service.")]
+        kept, added = fit([*kept, *new], budget=budget), added + len(new)
+    (digest,) = [message.text for message in kept if "session digest" in message.text]
+    assert "Earlier digest" not in digest
+    assert digest.count("earlier messages were condensed") == 1
+    assert f"{added + 1 - (len(kept) - 1)} earlier messages were condensed." in digest
+    assert "User: Now use port 7000 for the service." in digest, "the oldest prompt of the first digest"
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -103,6 +186,61 @@ def test_a_digester_is_asked_once_for_the_same_messages(is_async: bool) -> None:
     assert len(calls) == asked
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_digester_that_fails_is_asked_once(hangs: bool) -> None:
+    calls: list[DigesterCall] = []
+    released = Event()
+
+    def broken(call: DigesterCall) -> str:
+        calls.append(call)
+        if hangs:
+            released.wait()
+        raise RuntimeError("no model")
+
+    policy = Policy.preset("balanced").but(digest_seconds=1)
+    messages = listed(60, "openai")
+    results = [
+        fit(messages, model="gpt-5", budget=6_000, policy=policy, digester=broken),
+        fit(messages, model="gpt-5", budget=6_000, policy=policy, digester=broken),
+        fit(messages[:-1], model="gpt-5", budget=6_000, policy=policy, digester=broken),
+    ]
+    released.set()
+    assert len(calls) == 1
+    assert all(TASK in str(result) and len(result) < len(messages) for result in results)
+
+
+def test_a_digester_that_failed_is_asked_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, calls = [1000.0], []
+
+    def broken(call: DigesterCall) -> str:
+        calls.append(call)
+        raise RuntimeError("no model")
+
+    monkeypatch.setattr(fitting, "monotonic", lambda: now[0])
+    for _ in range(3):
+        fit(listed(60, "openai")[:-1], model="gpt-5", budget=6_000, digester=broken)
+        now[0] += 3600
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("budget", [9_000, 900_000])
+def test_a_call_at_the_end_stays_open_until_the_caller_appends_its_result(format: str, budget: int) -> None:
+    before, messages = history(30), history(31)
+    list_key = request_format(format).list_key
+    elements: list[Any] = render([*before, messages[-2]], format).body[list_key]
+    fitting = fit(elements, model=FORMATS[format], budget=budget, format=format)
+    assert (fitting is elements) == (budget > 100_000)
+    assert fitting[-1] is elements[-1]
+    result = render(messages, format).body[list_key][len(elements) :]
+    body: dict[str, Any] = {list_key: [*fitting, *result]}
+    if format != "gemini":
+        body["model"] = FORMATS[format]
+    if format == "anthropic":
+        body |= {"max_tokens": 100, "tools": [{"name": "read", "input_schema": {"type": "object"}}]}
+    assert judge(format.replace("-", "_"), body, model=FORMATS[format]) is None
+
+
 def test_what_cannot_fit_is_refused() -> None:
     with pytest.raises(ViewTooLarge, match="history"):
         fit([{"role": "user", "content": "word " * 9_000}], model="gpt-5", budget=2_000)
@@ -113,3 +251,30 @@ def test_message_values_and_a_named_format() -> None:
     assert all(isinstance(message, Message) for message in fitting)
     plain = [{"role": "user", "content": "hi"}]
     assert fit(plain, model="claude-sonnet-5", format="anthropic") is plain
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    gone=st.sets(st.integers(0, 90), max_size=12),
+    format=st.sampled_from(list(FORMATS)),
+    budget=st.sampled_from([4_000, 9_000, 60_000]),
+    late=st.booleans(),
+)
+def test_a_broken_history_becomes_a_list_that_the_provider_accepts(
+    gone: set[int], format: str, budget: int, late: bool
+) -> None:
+    """Results are missing or late, calls are missing, and a text has a lone surrogate."""
+    messages = history(30)
+    messages.insert(7, user("half of an emoji: \ud83d"))
+    if late:
+        messages.append(messages.pop(3))
+    kept = [message for at, message in enumerate(messages) if at not in gone - {0}]
+    kept.append(user("go on"))
+    elements = render(kept, format).body[request_format(format).list_key]
+    fitting = fit(elements, model=FORMATS[format], budget=budget, format=format)
+    body: dict[str, Any] = {request_format(format).list_key: fitting}
+    if format != "gemini":
+        body["model"] = FORMATS[format]
+    if format == "anthropic":
+        body |= {"max_tokens": 100, "tools": [{"name": "read", "input_schema": {"type": "object"}}]}
+    assert judge(format.replace("-", "_"), body, model=FORMATS[format]) is None

@@ -13,8 +13,9 @@ import pytest
 import foldline
 import foldline.digest.digester
 from foldline.digest.digester import Digester
+from foldline.errors import InputError
 from foldline.events import KINDS, Event
-from foldline.message import ToolCall, assistant, tool, user
+from foldline.message import Message, Text, Thinking, ToolCall, assistant, tool, user
 from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Ledger, Session
@@ -123,6 +124,45 @@ class TestApproval:
         assert session.view().messages == before
         assert kinds(ledger)[-2:] == ["fold", "unfold"]
 
+    def test_a_fold_that_was_taken_back_is_restored_with_the_same_digest(self, opens: Open) -> None:
+        ledger = opens()
+        session = filled(ledger.session("s", policy=ROOMY))
+        preview = session.preview()
+        assert preview is not None
+        fold = session.approve(preview, digest="We talked about the build.")
+        folded = session.view().messages
+        session.unfold()
+        session.add(user("Go on."))
+        session.refold()
+        assert session.timeline.fold is not None
+        assert session.timeline.fold.digest == fold.digest
+        assert session.view().messages == (*folded, user("Go on."))
+        assert kinds(ledger)[-3:] == ["fold", "unfold", "refold"]
+        assert ledger.session("s").view().messages == session.view().messages
+
+    def test_a_fold_that_would_remove_a_pinned_message_is_not_restored(self, opens: Open) -> None:
+        session = filled(opens().session("s", policy=ROOMY))
+        preview = session.preview()
+        assert preview is not None
+        fold = session.approve(preview)
+        session.unfold()
+        session.pin(handle=f"#{fold.cut}")
+        with pytest.raises(InputError, match=f"#{fold.cut} is pinned"):
+            session.refold()
+        assert session.folds == 0
+
+    def test_a_session_without_a_ledger_restores_a_fold(self) -> None:
+        session = filled(Session(policy=ROOMY))
+        preview = session.preview()
+        assert preview is not None
+        session.approve(preview)
+        folded = session.view().messages
+        session.unfold()
+        session.refold()
+        assert session.view().messages == folded
+        with pytest.raises(InputError, match="no fold was taken back"):
+            session.refold()
+
 
 class TestNotice:
     def test_a_view_warns_before_a_fold_is_due(self) -> None:
@@ -162,6 +202,12 @@ def test_every_kind_of_event_is_told_and_none_tells_what_was_said() -> None:
     chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "answer"}}]}
     for _ in invented.stream([chunk, chunk]):
         break
+    thought = Session(model="claude-opus-5-5", listener=told.append)
+    thought.add(
+        user("q"), Message(role="assistant", parts=(Thinking(text="yyy", signature="xxx"), Text(text="answer")))
+    )
+    thought.use(model="claude-fable-5-1")
+    thought.view()
     assert {event.kind for event in told} == set(KINDS) - {"truncated"}  # the proxy emits it: test_hidden_overflows.py
     assert {event.facts["cause"] for event in told if event.kind == "failed"} == {"RuntimeError: the model is out"}
     assert not any(word in str(event) for event in told for word in ("question", "answer", "yyy", "xxx"))

@@ -96,3 +96,47 @@ def test_another_process_carries_the_same_calls() -> None:
     assert sent(other) == sent(session)
     folded(other, times=1, start=7)
     assert "eu-west-7" in sent(other)
+
+
+def dead_call(session: Session) -> Session:
+    """A session whose process was killed in a tool. The user asked again, and the agent replied."""
+    dead = ToolCall(id="dead_1", name="run", arguments='{"command": "python f3.py"}')
+    session.add(user("the task"), assistant("Reading.", dead), user("please go on"), assistant("f3 is understood."))
+    return session
+
+
+@pytest.mark.parametrize("format", REQUEST_FORMATS)
+def test_a_call_is_folded_like_any_other_when_the_conversation_went_on_without_its_result(format: str) -> None:
+    session = folded(dead_call(Session(policy=POLICY, format=format)))
+    fold = session.timeline.fold
+    assert fold
+    assert not {1, 2, 3} & {*fold.pinned, *fold.carried}
+    digest = fold.digest.message.text if fold.digest else ""
+    assert "python f3.py" in digest
+    assert "no result yet" in digest
+    assert "no result was recorded" not in sent(session)
+    other = Session(record=session.record, format=format)
+    assert sent(other) == sent(session)
+
+
+def test_the_late_result_of_a_folded_call_is_sent_as_text_with_the_name_of_the_call() -> None:
+    session = folded(dead_call(Session(policy=POLICY, format="anthropic")), times=2)
+    session.add(tool("dead_1", "exit code 0, 17 files"), assistant("It has finished."))
+    body = sent(session)
+    assert r"[result of a call that is not in this conversation: dead_1]\nexit code 0, 17 files" in body
+    assert '"tool_use_id": "dead_1"' not in body
+
+
+def test_a_call_stays_in_the_view_until_a_later_prompt_has_a_reply() -> None:
+    session = Session(policy=POLICY)
+    for number in range(4):
+        session.add(*talk(number))
+    session.add(user("deploy it"), assistant("Shall I?", CALL), user("wait a moment"))
+    assert session.fold(force=True)
+    assert "confirm_1" in sent(session)
+    session.add(assistant("I wait."))
+    folded(session, times=1, start=2)
+    assert session.timeline.fold
+    assert session.timeline.fold.carried == ()
+    digest = json.loads(sent(session))["messages"][0]["content"]
+    assert 'confirm_deploy {"target": "eu-west-7"} (confirm_1): no result yet' in digest

@@ -48,3 +48,22 @@ def test_another_model_is_measured_with_the_hidden_tokens_of_the_first_but_witho
         session.use(model="gpt-5")
         assert session.state.gauge.calibration.hidden > 4_000
         assert session.state.gauge.calibration.ratio == 1
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from([0.7, 0.9, 1.2, 1.4]), st.integers(0, 3_000), st.integers(400, 3_000))
+def test_a_fold_foretells_the_size_of_the_view_after_it(ratio: float, hidden: int, chars: int) -> None:
+    """What the estimator gets wrong in the folded messages leaves the view together with them."""
+    folds: list[tuple[int, int]] = []
+    session = Session(model="claude-sonnet-4-5", policy=POLICY)
+    for number in range(40):
+        session.add(user(f"question {number} " + "why " * (chars // 4)))
+        before, view = session.folds, session.view()
+        fold = session.timeline.fold
+        if session.folds > before and fold is not None:
+            folds.append((fold.after, view.tokens))
+        real = hidden + ratio * sum(map(session.size, view.messages))
+        said = assistant(f"answer {number} " + "so " * 100)
+        meta = Meta(usage=Usage(input=round(real), output=round(ratio * session.size(said))), model="m")
+        session.add(Message(role="assistant", parts=said.parts, meta=meta))
+    assert all(abs(after - tokens) <= 0.01 * tokens for after, tokens in folds)

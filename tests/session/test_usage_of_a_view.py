@@ -17,6 +17,7 @@ from foldline.plan.gate import Need
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.testing import Scripted, proper
+from foldline.testing.provider import Account, ScriptedReply
 from support.command import foldline as run
 from support.counting import prompt_tokens, reply, tools, words
 from support.ledgers import Open
@@ -325,6 +326,25 @@ def test_the_blocks_add_up_to_the_size_that_is_shown(hidden: int) -> None:
     assert sum(view.blocks.values()) == view.tokens
     assert all(size >= 0 for size in view.blocks.values())
     assert view.blocks.get("hidden", 0) == pytest.approx(max(hidden, 0), rel=0.05)
+
+
+@pytest.mark.promise("I3", "I10")
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-sonnet-5"])
+@pytest.mark.parametrize("turns", [1, 4])
+def test_a_long_reply_of_claude_is_measured_as_the_provider_counts_it(model: str, turns: int) -> None:
+    account = Account(models={model: 30_000})
+    session = Session(model=model, policy=POLICY.but(window_tokens=30_000, reply_tokens=500))
+    for number in range(turns):
+        session.add(user(words(4_000, number)))
+        done = account.answer("anthropic", session.view().request(), reply=ScriptedReply(text=words(9_000, -number)))
+        assert done.error is None, number
+        session.add(done.body)
+    session.add(user("go on"))
+    view = session.view()
+    done = account.answer("anthropic", view.request())
+    assert done.error is None
+    assert done.tokens is not None
+    assert view.tokens == pytest.approx(done.tokens.total, rel=NEAR)
 
 
 # A provider that is wrong

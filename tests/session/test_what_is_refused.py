@@ -142,8 +142,11 @@ def _large(**knobs: Any) -> str:
 
 
 class TestHintsForViewsThatDoNotFit:
-    def test_a_policy_that_never_folds_is_told_a_rule(self) -> None:
-        assert "set rules to 'fold when request > 80%'" in _large(rules=())
+    def test_a_policy_that_never_folds_is_told_one_that_does(self) -> None:
+        assert 'use Policy.preset("balanced").but(window_tokens=…)' in _large(rules=())
+        session = Session(policy=Policy.preset("balanced").but(window_tokens=SMALL.window_tokens))
+        session.add(*chat(10, 1_500), user("so?"))
+        assert session.view().tokens <= session.usable
 
     def test_hard_floors_are_named(self) -> None:
         assert "set keep_hard to False" in _large(keep_hard=True, keep_messages=19)
@@ -152,7 +155,7 @@ class TestHintsForViewsThatDoNotFit:
     def test_what_no_knob_can_help_names_the_block(self, knobs: dict[str, Any]) -> None:
         session = Session(policy=SMALL.but(**knobs))
         session.add(system("rule " * 4_000), user("so?"))
-        with pytest.raises(ViewTooLarge, match=r"shorten the system messages, or raise window_tokens by 1,\d\d\d"):
+        with pytest.raises(ViewTooLarge, match=r"shorten the system messages, or raise window_tokens to \d,\d\d\d"):
             session.view()
 
     def test_a_pin_that_does_not_fit_is_named(self) -> None:
@@ -174,13 +177,35 @@ class TestHintsForViewsThatDoNotFit:
             session.add(*sent)
             with pytest.raises(ViewTooLarge) as caught:
                 session.view()
-            more = int(caught.value.hint.rpartition(" by ")[2].replace(",", ""))
-            session = Session(policy=policy.but(window_tokens=600 + more))
+            named = int(caught.value.hint.rpartition(" to ")[2].replace(",", ""))
+            session = Session(policy=policy.but(window_tokens=named))
             session.add(*sent)
             assert session.view().tokens <= session.usable
 
-    @pytest.mark.parametrize("knobs", [{"rules": ()}, {"keep_hard": True, "keep_messages": 19}])
-    def test_the_named_knob_does_help(self, knobs: dict[str, Any]) -> None:
+    @pytest.mark.parametrize("knobs", [{}, {"reply_tokens": 10}, {"rules": ()}, {"window_tokens": 20_000}])
+    def test_the_window_that_is_named_is_large_enough_and_not_far_too_large(self, knobs: dict[str, Any]) -> None:
+        policy = SMALL.but(**knobs)
+
+        def view(window: int) -> None:
+            session = Session(policy=policy.but(window_tokens=window))
+            session.add(system("rule " * 40_000), *chat(4), user("so?"))
+            session.view()
+
+        with pytest.raises(ViewTooLarge, match="raise window_tokens to") as caught:
+            view(policy.window_tokens or 0)
+        named = int(caught.value.hint.rpartition("raise window_tokens to ")[2].replace(",", ""))
+        view(named)
+        with pytest.raises(ViewTooLarge):
+            view(int(named * 0.9))
+
+    def test_a_model_whose_window_is_too_small_is_not_told_to_raise_it(self) -> None:
+        session = Session(model="gpt-5")
+        session.add(user("word " * 600_000))
+        with pytest.raises(ViewTooLarge, match="use a model with a larger window"):
+            session.view()
+
+    def test_the_named_knob_does_help(self) -> None:
+        knobs: dict[str, Any] = {"keep_hard": True, "keep_messages": 19}
         knob, _, value = _large(**knobs).rpartition("set ")[2].partition(", or")[0].partition(" to ")
         session = Session(policy=SMALL.but(**{**knobs, knob: {"False": False}.get(value, value.strip("'"))}))
         session.add(*chat(10, 1_500), user("so?"))

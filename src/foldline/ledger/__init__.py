@@ -13,7 +13,7 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from pathlib import Path
 
-from foldline.errors import InputError
+from foldline.errors import InputError, check_type
 from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
 from foldline.ledger.address import SERVER_SCHEMES, check_address
@@ -40,6 +40,7 @@ def open(  # noqa: A001  # called as ledger.open
     `url` is a path, "postgresql://…" or ":memory:"; `owner` is the tenant id.
     """
     branch_table.check_name("an owner", owner)
+    check_type(url, (str, PathLike), "a ledger", hint='pass a path, "postgresql://…" or ":memory:"')
     pool = ConnectionPool(_database(fspath(url), wait_s))
     try:
         _upgrade(pool)
@@ -99,9 +100,10 @@ def _applied_version(pool: ConnectionPool) -> int:
 
 
 def _upgrade(pool: ConnectionPool) -> None:
-    """Apply the missing migrations, one per transaction; a newer schema raises `LedgerTooNew`.
+    """Apply the missing migrations, one per transaction.
 
-    If the schema is current, no write lock is taken. So a reader can open a ledger while another process writes to it.
+    Raises `LedgerTooNew` if a newer version of foldline wrote the schema. If the schema is current, no write lock is
+    taken. So a reader can open a ledger while another process writes to it.
     """
     if _applied_version(pool) == len(schema.MIGRATIONS):
         return

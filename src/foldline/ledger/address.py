@@ -20,7 +20,7 @@ _SCHEME_WITHOUT_SLASHES = re.compile(r"postgres(?:ql)?(?:\+\w+)?:(?!//)", re.IGN
 
 
 def check_address(url: str) -> None:
-    """Raise `ConfigError` if an address looks like a connection string that is not a valid PostgreSQL address."""
+    """Raise `ConfigError` if an address looks like a connection string, but is not a valid PostgreSQL address."""
     if url.startswith(SERVER_SCHEMES):
         place, _, path = url.partition("://")[2].partition("?")[0].partition("/")
         is_wrong = any(char.isspace() for char in url) or place.count("@") > 1 or "@" in path

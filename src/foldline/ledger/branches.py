@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foldline.errors import InputError
+from foldline.errors import InputError, check_type
 from foldline.ledger.chains import Tenant
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.records import MAIN, Branch, SessionInfo
@@ -18,27 +18,28 @@ _BRANCH = (
 _NEWEST = "SELECT {} FROM entries e WHERE e.owner = b.owner AND e.branch = b.id ORDER BY e.seq DESC LIMIT 1"
 _INFO = f"""
 SELECT s.name, s.made_at, b.name, ({_NEWEST.format("e.length")}), ({_NEWEST.format("e.at")}),
-    (SELECT COUNT(*) FROM entries e
-     WHERE e.owner = b.owner AND e.branch = b.id AND e.kind = 'fold' AND e.kind <> 'append')
+    (SELECT COALESCE(SUM(CASE e.kind WHEN 'unfold' THEN -1 ELSE 1 END), 0) FROM entries e
+     WHERE e.owner = b.owner AND e.branch = b.id AND e.kind IN ('fold', 'unfold', 'refold') AND e.kind <> 'append')
 FROM sessions s JOIN branches b ON b.session = s.id AND b.owner = s.owner WHERE s.owner = ? ORDER BY b.id
 """  # noqa: S608  # built from the constants above
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise `InputError` for a name that is too long or not printable."""
+    """Raise `InputError` for a name that is not a text, is too long or is not printable."""
+    check_type(name, str, f"the name of {what}", hint='pass a text such as "ticket-42"')
     if len(name) > NAME_CHARS or not name.isprintable():
         hint = f"use at most {NAME_CHARS} printable characters"
         raise InputError(f"invalid name for {what}: {name!r:.80}", hint=hint)
 
 
 def find(connection: Connection, owner: Tenant, session: str, name: str) -> Branch | None:
-    """The branch of a session with this name; None if there is no such branch."""
+    """The branch with this name in a session; None if the session has no such branch."""
     rows = connection.run(_BRANCH + "WHERE b.owner = ? AND s.name = ? AND b.name = ?", (owner.id, session, name))
     return _branch(rows[0]) if rows else None
 
 
 def branch_by_id(connection: Connection, owner: Tenant, number: int) -> Branch:
-    """The branch with an id."""
+    """The branch with the id `number`."""
     return _branch(connection.run(_BRANCH + "WHERE b.owner = ? AND b.id = ?", (owner.id, number))[0])
 
 

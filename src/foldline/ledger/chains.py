@@ -1,10 +1,10 @@
 """Storage of message chains.
 
-A segment is a run of consecutive messages. A segment either starts a new history, or continues another segment from one
-of its messages on. So the messages of a branch, in order, are in a few ranges of rows. This sequence of messages is
-called the path of the branch. Messages that are appended at the end of a segment extend that segment; messages that are
-appended anywhere else start a new segment. The `position` of a message is counted from the first message of the path,
-not from the first message of its segment.
+A segment is a run of consecutive messages. A segment either starts a new history, or continues another segment after
+one of the messages of that segment. So a few ranges of rows hold all messages of a branch in order. This sequence of
+messages is called the path of the branch. Messages that are appended at the end of a segment extend that segment;
+messages that are appended anywhere else start a new segment. The `position` of a message is counted from the first
+message of the path, not from the first message of its segment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.errors import LedgerCorrupt
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.message_keys import ROOT, link, trace
 from foldline.ledger.records import Span, StoredMessage
-from foldline.ledger.serialize import message_body, meta_body, meta_of, pack, read_message, unpack
+from foldline.ledger.serialize import message_body, meta_body, meta_of, pack, read_message, reading, unpack
 from foldline.message import Message
 
 PAGE = 64
@@ -39,7 +39,7 @@ class Tenant(NamedTuple):
 
 
 class ChainPosition(NamedTuple):
-    """A position in a chain: segment and key of the last message before it, and the number of messages before it."""
+    """A position in a chain: the number of messages before it, and segment and key of the message just before it."""
 
     segment: int | None = None
     length: int = 0
@@ -63,7 +63,7 @@ class InsertedMessage(NamedTuple):
     segment: int
     position: int
     size: int
-    """Size of its uncompressed body in bytes."""
+    """Size of the message's uncompressed body in bytes."""
 
 
 def encode(message: Message) -> EncodedMessage:
@@ -73,7 +73,7 @@ def encode(message: Message) -> EncodedMessage:
 
 
 def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: int = 0) -> list[Span]:
-    """The ranges of rows that hold the messages of a branch, from position `start` on."""
+    """The ranges of rows that hold the messages of a branch, starting at position `start`."""
     found: list[Span] = []
     segment, stop = place.segment, place.length
     while segment is not None and stop > start:
@@ -104,7 +104,7 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """For each segment that these branches use, the position after the last message that they use."""
+    """The segments that these branches use, each with the position after its last used message."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = (
@@ -120,11 +120,12 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
 
 
 def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:
-    """The first messages of a span, at most `PAGE`."""
+    """The first messages of a span. At most `PAGE` messages are read."""
     rows = connection.run(READ, (owner.id, span.segment, span.start, span.stop, PAGE))
     if not rows or rows[0][0] != span.start or rows[-1][0] - span.start + 1 != len(rows):
         raise LedgerCorrupt(f"messages of segment {span.segment} are missing", hint="run `foldline verify`")
-    return [StoredMessage._make((*place, read_message(unpack(body), meta))) for *place, body, meta in rows]
+    with reading(f"a message of segment {span.segment}"):
+        return [StoredMessage._make((*place, read_message(unpack(body), meta))) for *place, body, meta in rows]
 
 
 class ChainWriter:
@@ -136,7 +137,7 @@ class ChainWriter:
         self.segments: list[int] = []
 
     def put(self, branch: int, place: ChainPosition, encoded: Sequence[EncodedMessage]) -> ChainPosition:
-        """Append messages and return the position after the last one.
+        """Append messages and return the position after the last message.
 
         Messages that are already stored are not inserted again.
         """
@@ -205,8 +206,8 @@ class ChainWriter:
     def _end(self, place: ChainPosition) -> tuple[bytes, int | None]:
         """The trace (see `message_keys`) at a position, and the segment that can be extended there.
 
-        The segment is None if a message already follows. The caller then starts a new segment. If two writers extend
-        the same segment, the unique index rejects one of them, and its transaction is retried.
+        The segment is None if a message already follows the position. The caller then starts a new segment. If two
+        writers extend the same segment, the unique index rejects one of them, and its transaction is retried.
         """
         if place.segment is None:
             return ROOT, None

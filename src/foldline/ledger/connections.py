@@ -1,6 +1,6 @@
 """Connection pool, transactions, and the protocols that a database implements.
 
-A store may be used from many threads. A forked process starts an empty pool.
+A store may be used from many threads. A forked process starts with an empty pool.
 
 To support another database, implement `Database` and `Connection` in a file of `databases/`, and
 select it by its URL in __init__.py.
@@ -24,7 +24,7 @@ _POLL_S = 0.002
 
 
 class WriteConflict(LedgerBusy):
-    """The transaction conflicted with another one and can be retried."""
+    """The transaction conflicted with another transaction, and can be retried."""
 
 
 class ConnectionLost(LedgerUnavailable):
@@ -66,7 +66,7 @@ class Database(Protocol):
     delete_words: str
     """Statement that removes a message from the table `words`, by its row id and its terms."""
     joined_ids: str
-    """Expression for all values of `rowid` as one text with commas; one row is read faster than thousands."""
+    """Expression that joins all values of `rowid` with commas. One long text is read faster than thousands of rows."""
     for_update: str
     """Suffix of a SELECT statement. With this suffix, the statement locks the rows that it returns."""
     lock_writers: str
@@ -109,8 +109,8 @@ class ConnectionPool:
     """Pool of connections to one database.
 
     Ctrl-C, a signal handler or another thread can raise an exception at any point of the code. So each use of a
-    connection has its own object (`loan`). Before the connection is used, the pool stores this object in the slot. At
-    the end, the pool frees every slot that has this object.
+    connection has its own object (`loan`). Before the connection is used, the pool stores this object in the slot of
+    the connection. At the end of the use, the pool frees every slot that has this object.
     """
 
     def __init__(self, database: Database) -> None:
@@ -151,7 +151,7 @@ class ConnectionPool:
         return self.read(lambda connection: connection.write(work))
 
     def snapshot(self, work: Callable[[Connection], Iterator[T]]) -> Iterator[T]:
-        """Yield what `work` yields. All statements on its connection see the same snapshot of the database."""
+        """Yield what `work` yields. All statements of `work` see the same snapshot of the database."""
         loan = object()
         try:
             connection = self._borrow(loan)
@@ -170,7 +170,7 @@ class ConnectionPool:
     def _borrow(self, loan: object) -> Connection:
         """Reserve a free slot for one use (`loan`), and return its connection.
 
-        If all slots are in use, wait for one.
+        If all slots are in use, wait until one is free.
         """
         if self._closed:
             raise LedgerError("the ledger is closed", hint="open it again")

@@ -1,9 +1,9 @@
 """Export of a ledger as lines of JSON, and import of such lines.
 
-An export lists sessions and branches first, then the segments with their messages, then logs, jobs and events. If a
-segment forked from another segment, it comes after that segment. Export and import handle one line at a time. An import
-checks every message against its key. A key includes the tenant, so an import for another tenant gives every message a
-new key.
+An export lists sessions and branches first, then the segments with their messages, then logs, jobs and events. A
+segment that was forked from another segment comes after that segment. Export and import handle one line at a time. An
+import checks every message against its key. A key includes the tenant, so an import for another tenant gives every
+message a new key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foldline.ledger.jobs import INSERT
 from foldline.ledger.log import NewEntry, Transactions
 from foldline.ledger.message_keys import ROOT, link
 from foldline.ledger.records import Branch, Head
-from foldline.ledger.serialize import dump, pack, read_message, unpack
+from foldline.ledger.serialize import dump, pack, read_message, reading, unpack, unpack_value
 
 FORMAT = 1
 PAGE = 64
@@ -81,8 +81,9 @@ def _segments(connection: Connection, tx: Transactions, branches: list[Branch]) 
 def _messages(connection: Connection, tx: Transactions, segment: int, stop: int) -> Iterator[str]:
     first = 0
     while rows := connection.run(READ, (tx.owner.id, segment, first, stop, PAGE)):
-        for _, key, at, body, meta in rows:
-            value = {"message": json.loads(unpack(body)), "meta": meta and json.loads(meta), "at": at}
+        for position, key, at, body, meta in rows:
+            with reading(f"message {position} of segment {segment}"):
+                value = {"message": json.loads(unpack(body)), "meta": meta and json.loads(meta), "at": at}
             yield _line({**value, "key": key.hex()})
         first = rows[-1][0] + 1
 
@@ -116,11 +117,11 @@ def _logs(connection: Connection, tx: Transactions, branch: Branch) -> Iterator[
 
 
 def _body(stored: bytes | None) -> Any:
-    return None if stored is None else json.loads(unpack(stored))
+    return unpack_value(stored, "a row of a log")
 
 
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
-    """Import exported lines and return the number of new messages. After an error, nothing is imported."""
+    """Import exported lines and return the number of new messages. If an error occurs, nothing is imported."""
 
     def work(connection: Connection) -> int:
         reader = ImportReader(connection, tx, index)
@@ -216,7 +217,9 @@ class ImportReader:
         branch_table.check_name("a session", session)
         branch_table.check_name("a branch", name)
         if branch_table.find(self.connection, self.tx.owner, session, name) is not None:
-            raise InputError(f"session {session!r} already exists", hint="import it under another owner")
+            raise InputError(
+                f"session {session!r} already exists", hint="import it under another owner, or into another ledger"
+            )
         if origin is None:
             branch = branch_table.begin_session(self.connection, self.tx.owner, session, value["begun_at"])
         else:

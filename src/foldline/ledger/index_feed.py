@@ -1,9 +1,9 @@
-"""Feed of new messages to a text index.
+"""Passes new messages to a text index.
 
-Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages only
-adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the next writer
-indexes them. A search also indexes the unindexed messages first. The ranges are stored in the ledger. So every message
-gets into the index in the end, even if a process is killed or a store has no index.
+Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages does
+not index them. It adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the
+next writer indexes some of them. A search first indexes the unindexed messages. The ranges are stored in the ledger. So
+every message is indexed later, even if a process is killed or a store has no index.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from foldline.ledger.chains import InsertedMessage
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.log import Transactions
-from foldline.ledger.serialize import read_message, unpack
+from foldline.ledger.serialize import read_message, reading, unpack
 from foldline.message import Message
 
 MAX_UNINDEXED_BYTES = 1 << 17
@@ -54,7 +54,7 @@ def add_unindexed(
 ) -> None:
     """Record that these consecutive messages of one segment are not indexed yet.
 
-    If too many messages are unindexed, index some.
+    If the unindexed messages are too large in total, index some of them.
     """
     if not inserted:
         return
@@ -111,9 +111,11 @@ def _page(connection: Connection, owner: int, segment: int, start: int, stop: in
     )
     rows, size = [], 0
     for id_, position, body, meta in connection.run(sql, (owner, segment, start, stop, PAGE)):
-        text = unpack(body)
+        with reading(f"message {position} of segment {segment}"):
+            text = unpack(body)
+            message = read_message(text, meta)
         size += ROW_BYTES + len(text)
-        rows.append(IndexRow(id_, owner, segment, position, read_message(text, meta)))
+        rows.append(IndexRow(id_, owner, segment, position, message))
     return rows, size
 
 
@@ -124,7 +126,7 @@ def has_unindexed(tx: Transactions) -> bool:
 
 
 def drop_unindexed(connection: Connection, owner: int, segment: int, stop: int) -> None:
-    """Forget the unindexed messages of a segment from position `stop` on."""
+    """Forget the unindexed messages of a segment at position `stop` and at later positions."""
     where = (owner, segment, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND segment = ? AND start >= ?", where)
     connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND segment = ? AND stop > ?", (stop, *where))

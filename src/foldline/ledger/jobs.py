@@ -1,4 +1,4 @@
-"""Claims on background jobs, so that a job's result is committed once.
+"""Claims on background jobs. The claims ensure that a job's result is committed only once.
 
 Every change of a job is a new row with the next number. The database accepts each number only once, so two processes
 cannot both claim a job. The newest row is the job's state. Each claim has a higher fence number than the previous
@@ -20,6 +20,8 @@ from foldline.ledger.records import Branch
 from foldline.ledger.serialize import dump
 
 FOLD = "fold"
+DIRECT = "direct:"
+"""Prefix of the job names of folds that a session makes itself, without a worker. A random id follows."""
 HELD_KINDS = ("claim", "beat")
 REQUESTED, CANCELLED = "wanted", "cancelled"
 REQUEST_EXPIRY_S = 86_400.0
@@ -101,8 +103,8 @@ class Jobs:
         """Claim a job. Returns None if another worker has a valid lease, if the back-off after a failure has not ended,
         or if the request was cancelled.
 
-        With `take_over`, a valid claim of the same holder is replaced. A queue needs this when it delivers a job a
-        second time. `requested_at` is the time of the request that the caller works on; None if there is no request.
+        With `take_over`, a valid claim that `holder` already has is replaced. A queue needs this when it delivers a job
+        a second time. `requested_at` is the time of the request that the caller works on; None if there is no request.
         """
         op = new_operation_id()
 
@@ -146,7 +148,10 @@ class Jobs:
         return self.tx.read(would_change) and self._change(branch, name, next_row)
 
     def pending(self, *, all_owners: bool = False) -> list[JobRequest]:
-        """The requested jobs that no worker has claimed, oldest first. With `all_owners`, the jobs of all tenants."""
+        """The requested jobs that no worker has claimed, oldest first.
+
+        With `all_owners`, the jobs of all tenants are returned.
+        """
         sql = (
             "SELECT o.name, s.name, b.name, w.name FROM jobs w "
             "JOIN branches b ON b.owner = w.owner AND b.id = w.branch "
@@ -214,6 +219,23 @@ class Jobs:
             return last._replace(kind=CANCELLED, until_at=now, body=None)
 
         return self._change(branch, name, next_row)
+
+    def claim_direct(self, branch: Branch, *, lease_s: float, deadline_s: float) -> Claim:
+        """Claim a fold that the caller makes itself, so that `cancel_direct` can invalidate the claim."""
+        name = DIRECT + new_operation_id()
+        claim = self.claim(branch, name, lease_s=lease_s, deadline_s=deadline_s)
+        return claim or Claim(branch, name, 0)  # never None: no other job has this name
+
+    def cancel_direct(self, branch: Branch) -> bool:
+        """Invalidate the claims of `claim_direct`. Returns False if there is no valid claim."""
+        sql = "SELECT DISTINCT name FROM jobs WHERE owner = ? AND branch = ? AND name LIKE ? AND until_at > ?"
+
+        def held(connection: Connection) -> list[str]:
+            names = connection.run(sql, (self.tx.owner.id, branch.id, f"{DIRECT}%", self.tx.now(connection)))
+            return [name for (name,) in names if self._newest(connection, branch, name).is_held]
+
+        cancelled = [self.cancel(branch, name) for name in self.tx.read(held)]
+        return any(cancelled)
 
     def complete(self, connection: Connection, claim: Claim, result: Any = None) -> None:
         """Mark a job as done, in the caller's transaction."""

@@ -18,7 +18,7 @@ from foldline.ledger.chains import ChainPosition, Tenant
 from foldline.ledger.connections import Connection, ConnectionLost, ConnectionPool, Values, WriteConflict
 from foldline.ledger.message_keys import ROOT, link
 from foldline.ledger.records import Branch, FoldReference, Head, LogEntry
-from foldline.ledger.serialize import dump, fold_of, pack, unpack
+from foldline.ledger.serialize import dump, fold_of, pack, reading, unpack, unpack_value
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ _MARKS = (
     "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? AND kind <> 'append' "
 )
-"""Query for marks. The bodies of folds are left out. Only one fold is in force, and its body is read separately."""
+"""Query for marks. Folds are read without bodies: only the fold in force needs its body, which is read separately."""
 
 
 class NewEntry(NamedTuple):
@@ -61,8 +61,8 @@ class Transactions:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction.
 
-        After a conflict, `work` runs again. If the connection is lost, it runs again once. So `work` must be
-        idempotent.
+        After a conflict, `work` runs again. If the connection is lost, `work` runs once more. So `work`
+        must be idempotent.
         """
         lost = False
         for _ in range(ATTEMPTS):
@@ -123,7 +123,7 @@ def head(connection: Connection, owner: Tenant, branch: Branch) -> Head:
 
 
 def root_key(owner: Tenant, branch: Branch) -> bytes:
-    """The first entry of a branch uses this key instead of the key of a previous entry."""
+    """The key that the first entry of a branch uses in place of a previous entry's key."""
     return link(owner.name, ROOT, dump([branch.session, branch.name]))
 
 
@@ -146,7 +146,9 @@ def marks(connection: Connection, owner: Tenant, branch: Branch, upto: int | Non
         found = marks(connection, owner, source, branch.origin_seq)
     sql, values = (_MARKS, ()) if upto is None else (_MARKS + "AND seq <= ? ", (upto,))
     for *row, body in connection.run(sql + "ORDER BY seq", (owner.id, branch.id, *values)):
-        found.append(LogEntry._make((branch.name, *row, body and json.loads(unpack(body)))))
+        found.append(
+            LogEntry._make((branch.name, *row, unpack_value(body, f"entry {row[0]} of branch {branch.name!r}")))
+        )
     return found
 
 
@@ -158,13 +160,14 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
         "WHERE e.owner = ? AND s.name = ? AND b.name = ? AND e.seq = ?"
     )
     rows = connection.run(sql, (owner.id, session, folded.branch, folded.seq))
-    return fold_of(json.loads(unpack(rows[0][0]))["fold"])
+    with reading(f"a fold of session {session!r}"):
+        return fold_of(json.loads(unpack(rows[0][0]))["fold"])
 
 
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
     """Whether an operation already wrote a mark.
 
-    With `after`, every kind of entry counts, but only entries with a number above `after`.
+    If `after` is given, returns whether the operation wrote an entry of any kind with a number above `after`.
     """
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:

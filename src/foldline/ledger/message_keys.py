@@ -37,7 +37,7 @@ def link(owner: str, before: bytes, body: bytes) -> bytes:
 def trace(owner: str, before: bytes, message: Message) -> bytes:
     """The trace of a history that ends with this message.
 
-    `before` is the trace of the messages before it. A message without content does not change the trace.
+    `before` is the trace of all earlier messages. A message without content does not change the trace.
     """
     content = list(_content(message.parts))
     if not content:

@@ -1,7 +1,7 @@
-"""The receipts of requests: what each cost, what the client's own request would have cost, and why its cache missed.
+"""Receipts: what a request cost, what the client's own request would have cost, and why the cache missed.
 
-A receipt is stored as an event of the branch that the request continued. It holds figures and places, never the text
-of a message.
+A receipt is stored as an event of the branch that the request continued. It holds figures and positions, never the
+text of a message.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MissCause: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheMiss:
-    """Tokens that were in the prompt cache after the previous request and were not read from it."""
+    """Tokens that were in the prompt cache after the previous request, but were not read by this request."""
 
     cause: MissCause
     tokens: int
     usd: float | None = None
-    """How much more the miss cost than reading these tokens from the cache, in US dollars.
+    """The extra cost of the miss in US dollars, compared with reading the tokens from the cache.
 
     None if the model has no known price.
     """
     path: str = ""
-    """The first part of the request that differs from the previous one, such as `messages[3]`; "" if none does."""
+    """The first part in which the request differs from the previous request, such as `messages[3]`; "" if none does."""
     offset: int = -1
-    """Index of the first byte of the request's body that differs from the previous one; -1 if none does."""
+    """Index of the first byte at which the request's body differs from the previous request's body; -1 if none."""
     pause_s: float = 0.0
     """Seconds since the previous request."""
 
@@ -58,7 +58,7 @@ class Receipt:
     untouched: Usage
     """An estimate of the figures for the client's own request, if all requests had been sent as the client wrote them.
 
-    It is the same as `usage` while nothing is folded.
+    The estimate is the same as `usage` while nothing is folded.
     """
     model: str = ""
     format: str = ""
@@ -73,7 +73,7 @@ class Receipt:
     is_retried: bool = False
     """Whether the provider first refused the request as too large, so that it was folded and sent again."""
     is_held_out: bool = False
-    """Whether the session is only observed, for comparison."""
+    """Whether the session belongs to the share of sessions that is never folded, for comparison."""
     miss: CacheMiss | None = None
     sent_at: float = 0.0
     """When the request was sent, in seconds since 1970."""
@@ -82,10 +82,10 @@ class Receipt:
     recall_calls: int = 0
     """Number of calls of the recall tool that the proxy answered.
 
-    `usage` is then the sum over all requests that it sent.
+    If the number is above 0, `usage` is the sum over all requests that the proxy sent to get the reply.
     """
     id: int = 0
-    """The number of the stored receipt; it grows with time. 0 if it is not stored."""
+    """The id of the stored receipt; later receipts have higher ids. 0 if the receipt is not stored."""
     at: float = 0.0
     """When the receipt was stored, in seconds since 1970."""
     branch: str = ""
@@ -93,7 +93,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptSum:
-    """The sum of receipts. Money is summed over the receipts with known prices."""
+    """The sum of receipts. Only receipts with known prices are included in the sums of money."""
 
     requests: int
     folded: int
@@ -119,7 +119,10 @@ def receipt_body(receipt: Receipt) -> dict[str, Any]:
 
 
 def read_receipts(store: Store, session: str, *, after: int = 0, limit: int = 1_000) -> list[Receipt]:
-    """The receipts of all branches of a session with an id above `after`, oldest first, at most `limit`."""
+    """The receipts of all branches of a session, oldest first.
+
+    Only receipts with an id above `after` are returned, and at most `limit` receipts.
+    """
     found = [
         replace(_receipt(event.body), id=event.id, at=event.at, branch=branch.name)
         for branch in store.branches(session)
@@ -129,7 +132,7 @@ def read_receipts(store: Store, session: str, *, after: int = 0, limit: int = 1_
 
 
 def last_receipt(store: Store, branch: Branch) -> Receipt | None:
-    """The newest receipt of a branch; None if it has none."""
+    """The newest receipt of a branch; None if the branch has none."""
     event = store.last_event(branch, RECEIPT)
     return replace(_receipt(event.body), id=event.id, at=event.at, branch=branch.name) if event is not None else None
 

@@ -1,7 +1,7 @@
 """Values that the ledger returns, and the state derived from a branch's log.
 
 Every branch has a log of numbered entries that never change. An `append` entry records how many messages the branch has
-now. All other entries are marks: fold, unfold, pin, unpin, move, branch, and notes of the caller.
+now. All other entries are marks: fold, unfold, refold, pin, unpin, move, branch, and notes of the caller.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Head:
 
 
 class Span(NamedTuple):
-    """A range of a branch's messages, from `start` to `stop` - 1, that are all on one segment."""
+    """Consecutive messages of a branch that are in one segment: the positions from `start` to `stop` - 1."""
 
     segment: int
     start: int
@@ -97,7 +97,7 @@ class KnownHistory:
     branch: Branch
     """The branch that stored the history first."""
     length: int
-    """Number of stored messages.
+    """Number of messages in the stored history.
 
     The number can be higher than `count`, because the list may omit reasoning that is stored.
     """
@@ -130,7 +130,7 @@ class FoldReference:
     seq: int
     at: float
     shortest: int | None = None
-    """The smallest number of messages that the branch has had since the fold; None if it was never shortened."""
+    """The smallest number of messages that the branch has had since the fold; None if it was not shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +151,8 @@ class BranchState:
     """The fold in force."""
     folds: tuple[FoldReference, ...] = ()
     """The folds that were not undone, oldest first. The last fold is in force."""
+    undone: tuple[FoldReference, ...] = ()
+    """The undone folds that can be restored. The last of them is restored first. A new fold empties this list."""
     pins: tuple[Pin, ...] = ()
     marks: tuple[LogEntry, ...] = field(default=(), repr=False)
     """The entries from which the state was derived, oldest first, including inherited entries.
@@ -170,11 +172,12 @@ class SessionInfo:
     messages: int
     """Number of messages of the longest branch."""
     folds: int
+    """Number of folds in all branches, without those that were undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntegrityFault:
-    """An error that `verify` found, and where."""
+    """An error that `verify` found, and the place of the error."""
 
     where: str
     what: str
@@ -187,13 +190,19 @@ def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
     """Derive the state of a branch from its own and inherited marks, oldest first. The field `fold` stays None."""
     marks = tuple(marks)
     folds: list[FoldReference] = []
+    undone: list[FoldReference] = []
     pins: dict[str, Pin] = {}
     for entry in marks:
         match entry.kind:
             case "fold":
                 folds.append(FoldReference(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at))
+                undone = []
             case "unfold":
+                undone += [fold for fold in folds if [fold.branch, fold.seq] == entry.body["fold"]]
                 folds = [fold for fold in folds if [fold.branch, fold.seq] != entry.body["fold"]]
+            case "refold":
+                folds += [fold for fold in undone if [fold.branch, fold.seq] == entry.body["fold"]]
+                undone = [fold for fold in undone if [fold.branch, fold.seq] != entry.body["fold"]]
             case "pin":
                 pins[entry.body["name"]] = _pin(entry.body)
             case "unpin":
@@ -201,14 +210,15 @@ def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
             case "move" | "branch":
                 shared = entry.body["shared"]
                 folds = [_shortened(fold, shared) for fold in folds if fold.cut <= shared]
+                undone = [_shortened(fold, shared) for fold in undone if fold.cut <= shared]
                 pins = {name: pin for name, pin in pins.items() if pin.position is None or pin.position < shared}
             case _:
                 pass
-    return BranchState(head=head, folds=tuple(folds), pins=tuple(pins.values()), marks=marks)
+    return BranchState(head=head, folds=tuple(folds), undone=tuple(undone), pins=tuple(pins.values()), marks=marks)
 
 
 def _shortened(fold: FoldReference, length: int) -> FoldReference:
-    return replace(fold, shortest=length if fold.shortest is None else min(fold.shortest, length))
+    return fold if fold.shortest is not None and fold.shortest <= length else replace(fold, shortest=length)
 
 
 def _pin(body: dict[str, Any]) -> Pin:

@@ -88,9 +88,10 @@ DELETE FROM documents;
 DROP TABLE words;
 {words}
 """
-"""Creates the table of messages that are not in the text index.
+"""Creates the table `unread`: the ranges of messages that are not in the text index yet.
 
-At first the table lists all messages, because this migration changes the term numbers.
+This migration also empties the text index, because it changes the index numbers of terms. So at first the table lists
+all messages.
 """
 
 SEGMENTS = """
@@ -119,7 +120,7 @@ RECORD = (
 
 
 def migrate(connection: Connection, dialect: Mapping[str, str], at: float) -> None:
-    """Apply the next migration in the caller's transaction; call it only while `pending` is true."""
+    """Apply the next migration in the caller's transaction. Call this function only if `pending` returns True."""
     number = version(connection) + 1
     migration = MIGRATIONS[number - 1]
     for statement in migration.sql.format_map(dialect).split(";"):
@@ -128,7 +129,7 @@ def migrate(connection: Connection, dialect: Mapping[str, str], at: float) -> No
 
 
 def pending(connection: Connection) -> bool:
-    """Whether migrations are missing; raises `LedgerTooNew` for a newer schema."""
+    """Whether migrations are missing. Raises `LedgerTooNew` if a newer version of foldline wrote the schema."""
     found = version(connection)
     if found > len(MIGRATIONS):
         what = f"the ledger has schema {found}, this foldline supports up to {len(MIGRATIONS)}"

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from foldline.errors import InputError
+from foldline.errors import FoldlineError, InputError, LedgerCorrupt
 from foldline.fold import Digest, Fold, Loss, NativeSummary, Target
 from foldline.message import (
     NO_META,
@@ -50,6 +51,8 @@ _FIELDS = {kind: [field for field in fields(kind) if field.name != "wire"] for k
 _META = [field for field in fields(Meta) if field.name != "usage"]
 _DEFLATED = b"x"
 """First byte of a compressed body; JSON never starts with this byte."""
+DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, FoldlineError)
+"""Exceptions that reading a damaged body can raise."""
 
 
 def pack(body: bytes) -> bytes:
@@ -60,6 +63,23 @@ def pack(body: bytes) -> bytes:
 def unpack(stored: bytes) -> bytes:
     """The body, decompressed if the stored bytes are compressed."""
     return zlib.decompress(stored) if stored[:1] == _DEFLATED else stored
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Raise `LedgerCorrupt` if the code in the `with` block cannot read stored bytes. `what` names the damaged item."""
+    try:
+        yield
+    except DAMAGED:
+        raise LedgerCorrupt(f"{what} is damaged", hint="foldline verify lists the damaged rows") from None
+
+
+def unpack_value(stored: bytes | None, what: str) -> Any:
+    """The JSON value of a stored body; None if there is no body."""
+    if stored is None:
+        return None
+    with reading(what):
+        return json.loads(unpack(stored))
 
 
 def dump(value: Any) -> bytes:
@@ -176,8 +196,8 @@ def _part_of(value: list[Any], piece: Any) -> Part:
 def _wire_value(wire: Wire) -> list[Any]:
     """The wire form as a list.
 
-    If the value can be parsed from the text, only the text is stored. Otherwise the value is stored, and also the text
-    if there is one.
+    If the value can be parsed from the text, only the text is stored. Otherwise the value is stored, together with the
+    text if there is one.
     """
     if wire.raw is None:
         return [wire.format, wire.exact, "value", wire.value]
@@ -206,7 +226,7 @@ _NOTHING = object()
 
 
 def meta_body(meta: Meta) -> bytes | None:
-    """The metadata of a message as bytes; None if it has none."""
+    """The metadata of a message as bytes; None if there is no metadata."""
     value = {field.name: getattr(meta, field.name) for field in _META if getattr(meta, field.name) != field.default}
     if meta.usage is not None:
         value["usage"] = list(meta.usage)

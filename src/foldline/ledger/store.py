@@ -1,11 +1,10 @@
-"""Reads and writes one tenant's sessions: messages, folds, pins and branches, in rows that are only added.
+"""Reads and writes one tenant's sessions: messages, folds, pins and branches. Every change is stored as new rows.
 
 All methods block; call them with `asyncio.to_thread` from an event loop. A method that writes uses one transaction.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -38,10 +37,10 @@ from foldline.ledger.records import (
     StoredMessage,
     derive,
 )
-from foldline.ledger.serialize import dump, fold_value, message_value, pack, unpack
+from foldline.ledger.serialize import dump, fold_value, message_value, pack, unpack_value
 from foldline.message import Message
 
-RESERVED = (log.APPEND, "fold", "unfold", "pin", "unpin", "move", "branch")
+RESERVED = (log.APPEND, "fold", "unfold", "refold", "pin", "unpin", "move", "branch")
 """Kinds of entries that the ledger writes itself; a caller cannot use them for notes."""
 _MarkBody = Callable[[Connection, Head], tuple[Any, ChainPosition]]
 """A function that gets a connection and the current head, and returns the body of a mark and the new position of the
@@ -82,7 +81,9 @@ class Store:
         if found is not None:
             return found
         if branch != MAIN:
-            raise InputError(f"session {name!r} has no branch {branch!r}", hint="create it with fork")
+            raise InputError(f"session {name!r} has no branch {branch!r}", hint="create it with branch()")
+        if not name.strip():
+            raise InputError("a session needs a name", hint='pass a text such as "ticket-42"')
         return self.tx.write(
             lambda connection: branch_table.begin_session(connection, self.tx.owner, name, self.tx.now(connection))
         )
@@ -96,7 +97,7 @@ class Store:
         return self.tx.read(lambda connection: branch_table.branches_of(connection, self.tx.owner, session))
 
     def fork(self, branch: Branch, name: str, *, at: int | None = None) -> Branch:
-        """Create a branch that shares the first `at` messages (default: all), with their folds and pins."""
+        """Create a branch that shares the first `at` messages of `branch` (default: all), with their folds and pins."""
         branch_table.check_name("a branch", name)
         owner, op = self.tx.owner, log.new_operation_id()
 
@@ -136,8 +137,8 @@ class Store:
         """Append messages at the end, or after the first `at` messages; only new messages are inserted.
 
         `expected` is the key of the newest message that the caller knows (`ROOT` if it knows none). `Conflict` is
-        raised if the newest message of the branch has another key. `events` (kind and body of each) are recorded in
-        the same transaction.
+        raised if the newest message of the branch has another key. `events` are pairs of kind and body,
+        which are recorded in the same transaction.
         """
         encoded, op = [chains.encode(message) for message in messages], log.new_operation_id()
         first: list[int] = []
@@ -167,7 +168,7 @@ class Store:
         return self.tx.write(work)
 
     def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
-        """The messages of a branch from position `start` on, read a page at a time."""
+        """The messages of a branch, starting at position `start`. They are read one page at a time."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         length = where.length if stop is None else min(stop, where.length)
         for span in self.spans(where, start=max(0, start), stop=length):
@@ -229,7 +230,7 @@ class Store:
         return self.tx.read(lambda connection: log.read_fold(connection, self.tx.owner, branch.session, folded))
 
     def note(self, branch: Branch, kind: str, body: Any = None, *, mark: int | None = None, op: str = "") -> Head:
-        """Add an entry of the caller's own kind to the log, such as new settings."""
+        """Add a note to the log, for example new settings. The caller chooses the kind of the note."""
         if kind in RESERVED:
             raise InputError(f"{kind!r} is a reserved kind of entry", hint="choose another kind")
         return self._mark(branch, kind, lambda _, before: (body, log.position_of(before)), mark, op)
@@ -239,8 +240,8 @@ class Store:
     ) -> Head:
         """Commit a fold, and complete the job of `claim` in the same transaction.
 
-        `mark` is the `head.mark` that the fold was planned on. Raises `Conflict` if a fold, pin or move was added since
-        then, or if the claim was lost. Messages that were appended since then cause no conflict.
+        `mark` is the value of `head.mark` when the fold was planned. Raises `Conflict` if a fold, pin or move was added
+        since then, or if the claim was lost. Messages that were appended since then cause no conflict.
         """
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
@@ -263,6 +264,17 @@ class Store:
             return {"fold": [folds[-1].branch, folds[-1].seq]}, log.position_of(before)
 
         return self._mark(branch, "unfold", body, mark, op)
+
+    def refold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
+        """Restore the fold that was undone last, so that it is in force again."""
+
+        def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
+            undone = derive(log.marks(connection, self.tx.owner, branch), before).undone
+            if not undone:
+                raise InputError("no fold was taken back since the newest fold", hint="make a new fold")
+            return {"fold": [undone[-1].branch, undone[-1].seq]}, log.position_of(before)
+
+        return self._mark(branch, "refold", body, mark, op)
 
     def pin(self, branch: Branch, name: str, what: int | Message, *, mark: int | None = None, op: str = "") -> Head:
         """Pin a message under a name. `what` is the position of the message in the branch, or the message itself."""
@@ -289,7 +301,7 @@ class Store:
         return {"shared": to, "from": before.key.hex()}, place
 
     def _mark(self, branch: Branch, kind: str, body: _MarkBody, mark: int | None, op: str) -> Head:
-        """Add a mark, unless this operation already added it.
+        """Add a mark, unless an earlier attempt of the operation `op` already added it.
 
         Raises `Conflict` if another mark was added after `mark`.
         """
@@ -318,19 +330,22 @@ class Store:
         connection.run(sql, (self.tx.owner.id, branch.id, kind, self.tx.now(connection), stored))
 
     def events(self, branch: Branch, *, after: int = 0, limit: int = 1_000, kind: str = "") -> list[StoredEvent]:
-        """The recorded events of a branch, oldest first; with `kind`, only those of this kind."""
+        """The recorded events of a branch, oldest first. With `kind`, only events of this kind are returned."""
         only, values = (" AND kind = ?", (kind,)) if kind else ("", ())
         return self._events(branch, f"{only} AND id > ? ORDER BY id LIMIT ?", (*values, after, limit))
 
     def last_event(self, branch: Branch, kind: str) -> StoredEvent | None:
-        """The newest event of a branch of this kind; None if there is none."""
+        """The newest event of this kind in a branch; None if there is none."""
         found = self._events(branch, " AND kind = ? ORDER BY id DESC LIMIT 1", (kind,))
         return found[0] if found else None
 
     def _events(self, branch: Branch, condition: str, values: Values) -> list[StoredEvent]:
         sql = f"SELECT id, kind, at, body FROM events WHERE owner = ? AND branch = ?{condition}"  # noqa: S608  # constants
         rows = self.tx.read(lambda connection: connection.run(sql, (self.tx.owner.id, branch.id, *values)))
-        return [StoredEvent._make((*row, body and json.loads(unpack(body)))) for *row, body in rows]
+        return [
+            StoredEvent._make((*row, unpack_value(body, f"an event of session {branch.session!r}")))
+            for *row, body in rows
+        ]
 
     # Maintenance
 
@@ -346,7 +361,7 @@ class Store:
         return export_import.export(self.tx, sessions)
 
     def load(self, lines: Iterable[str]) -> int:
-        """Import exported lines and return the number of new messages. After an error, nothing is imported."""
+        """Import exported lines and return the number of new messages. If an error occurs, nothing is imported."""
         return export_import.load(self.tx, lines, self.index)
 
     def prune(self, *, older_than: float) -> tuple[str, ...]:
@@ -359,5 +374,7 @@ class Store:
 
 def _check_length(head: Head, length: int) -> int:
     if not 0 <= length <= head.length:
-        raise InputError(f"the branch has {head.length} messages, not {length}")
+        raise InputError(
+            f"the branch has {head.length} messages, not {length}", hint=f"pass a number from 0 to {head.length}"
+        )
     return length

@@ -6,7 +6,6 @@ A changed, missing or damaged row is reported with its position, and the check g
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator
 
 from foldline.errors import FoldlineError
@@ -17,11 +16,9 @@ from foldline.ledger.connections import Connection, Values
 from foldline.ledger.log import Transactions
 from foldline.ledger.message_keys import ROOT, link, trace
 from foldline.ledger.records import Branch, Head, IntegrityFault
-from foldline.ledger.serialize import fold_of, read_message, unpack
+from foldline.ledger.serialize import DAMAGED, fold_of, read_message, unpack
 
 PAGE = 256
-DAMAGED = (ValueError, KeyError, TypeError, IndexError, zlib.error, FoldlineError)
-"""Exceptions that reading a damaged body can raise."""
 
 
 def verify(tx: Transactions) -> Iterator[IntegrityFault]:

@@ -1,9 +1,9 @@
 """Computes the cut: the index of the first kept message.
 
-The newest part of the messages is not folded. A floor is a minimum size of this part. The largest floor applies. A fold
-removes no more than is needed to reach the target size. The newest unit always stays: the unanswered prompts or, if
-there are none, the newest step. Even a single long turn can be folded: its first steps are folded, and its prompt stays
-verbatim.
+The newest messages are not folded. A floor is a minimum size for the part that is kept. If there are several floors,
+the floor that keeps the most applies. A fold removes no more than is needed to reach the target size. The newest unit
+always stays: the unanswered prompts or, if there are none, the newest step. Even a single long turn can be folded: its
+first steps are folded, and its prompt stays verbatim.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from foldline.policy import Policy
 
 
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
-    """The last legal cut that keeps everything that the floors protect; `timeline.cut` if nothing may be folded.
+    """The last legal cut that keeps all messages that the floors (the policy's minimums) protect.
 
-    With `snap="forward"`, the kept part has at most as many tokens as the token floor, but it always includes the
-    newest unit.
+    The result is `timeline.cut` if nothing may be folded. With `snap="forward"`, an atom (a message, step or turn, as
+    the policy says) is folded if only a part of it is inside the token floor. The newest atom always stays.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     bounds = [newest_unit(timeline, policy)]
@@ -48,7 +48,7 @@ def _token_floor(timeline: Timeline, policy: Policy, keep: int) -> int:
 
 
 def cut_within(timeline: Timeline, policy: Policy, *, floor_at: int, max_tokens: int, start: int = 0) -> int:
-    """The first legal cut from `start` on with which at most `max_tokens` tokens are kept.
+    """The first legal cut at or after `start` that keeps at most `max_tokens` tokens.
 
     If `floor_at` comes before this cut, `floor_at` is returned.
     """

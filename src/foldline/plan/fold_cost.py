@@ -1,12 +1,14 @@
 """Computes the cost and the savings of a fold.
 
-A fold invalidates the provider's prompt cache from the digest on. If the cache is still valid, the kept part must be
-written to the cache again. Later requests cost less, because they are smaller. If the cache has expired, a fold saves
-money from the first request on. The number of requests that will follow is unknown, so the gate does not fold at once.
-First the removable part is sent again with each request, at the read price. A fold is made when the sum of these costs
-(`rent`) reaches the price of the fold. The sum counts only up to a limit: the savings of earlier folds, plus a small
-share of the session's cost so far (`STAKE`). So folds make a session more expensive by at most this share. Amounts are
-in the unit of `TokenPrices`.
+After a fold, the provider's prompt cache is valid only up to the digest. If the cache had not expired, the kept part
+must be written to it again: this is the price of the fold. Later requests are smaller and cost less. If the cache has
+expired anyway, a fold saves money with the first request.
+
+The number of later requests is unknown, so the gate does not fold at once. Until a fold, each request sends the
+removable part again, at the read price; this cost is called `rent`. A fold is made if two conditions are true. First,
+the sum of the rent since the last fold has reached a share of the price of the fold (`PATIENCE`). Second, the price is
+covered by the savings of earlier folds plus a small share of the session's cost so far (`STAKE`). So folds make a
+session more expensive by at most this share. Amounts are in the unit of `TokenPrices`.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ from foldline.errors import ConfigError
 from foldline.models.table import Model
 from foldline.plan.timeline import Timeline
 
-STAKE = 0.01
+STAKE = 0.0075
 """How much folds may add to the cost of a session, as a share of its cost without folds.
 
-Values from 0 to 0.1 were tried (`bench/economy.py`). One half of the recorded sessions was used for tuning. This is
-the largest value with which none of them became more expensive, if the times of requests are known. With 0, folds come
-later. If no times are known, no value keeps every session below its cost without folds and all groups of sessions
-within 1.10 of the optimum: with 0.01, one session in each half costs 1 % more; with 0.03, two or three cost up to 2 %
-more.
+Values from 0 to 0.1 were tried on one half of the recorded sessions (`bench/economy.py`). The chosen value is the
+largest one with which folds made none of these sessions more expensive, whether the times of requests are known or not.
+With a larger value, folds come earlier: all sessions together cost less, but some cost more than without folds.
+"""
+PATIENCE = 0.75
+"""A fold is made only if the rent since the last fold has reached this share of the price of the fold.
+
+With a smaller share, folds are made too often; with a larger share, each fold is made too late. The value was chosen
+together with `STAKE`.
 """
 
 
@@ -59,7 +65,7 @@ class TokenPrices:
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
     """The prices of a model; the default prices if the table has none.
 
-    With `hour`, the prices of a cache that lasts one hour.
+    If `hour` is true, the prices are for a cache that lasts one hour.
     """
     ttl = 3600.0 if hour else float(model.cache.ttl_seconds)
     rules = TokenPrices(ttl_seconds=ttl, min_prefix=model.cache.min_tokens)
@@ -73,7 +79,7 @@ def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
 def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) -> bool:
     """True if the request that was sent at the time `last` is still in the cache at the time `now`.
 
-    True also if a time is unknown.
+    The result is also True if one of the times is unknown.
     """
     return last is None or now is None or now - last <= prices.ttl_seconds
 
@@ -87,7 +93,7 @@ def request_cost(prices: TokenPrices, *, tokens: int, common: int, warm: bool) -
 def digest_cost(prices: TokenPrices, *, covered: int, digest: int) -> float:
     """The cost of a digest by a model.
 
-    The model reads the messages that the digest covers, which are not cached, and writes the digest.
+    The model reads the covered messages, which are not cached, and writes the digest.
     """
     return prices.input * covered + prices.output * digest
 
@@ -134,7 +140,7 @@ class FoldProposal:
     folded: int
     """Tokens of the request after the fold."""
     head: int = 0
-    """Tokens of the common start of both requests: tools, system, memory."""
+    """Tokens of the common start of the requests with and without the fold: tools, system, memory."""
     digest: int = 0
     """Tokens of the digest, which are part of `folded`."""
     digest_price: float = 0.0
@@ -210,11 +216,11 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """The amount paid for sending the removable part since the last fold, divided by the price of the fold.
+        """How much of the price of a fold is already earned, as a share of 0 or more. A fold is due from 1 on.
 
-        The share is 0 if the fold is not worthwhile, and `inf` if the fold is free. The amount includes the cost of
-        sending the removable part in this request. The costs of earlier requests count only up to the limit that the
-        module docstring describes.
+        The result is the smaller of two shares. The first is the rent since the last fold, including this request,
+        divided by `PATIENCE` times the price of the fold. The second is the part of the price that savings and `stake`
+        cover. The result is 0 if the fold is not worthwhile, and `inf` if the fold is free.
         """
         if not proposal.is_worthwhile or proposal.folded < prices.min_prefix:
             return 0.0
@@ -222,7 +228,8 @@ class FoldAccount:
         if costs.price <= 0:
             return math.inf if costs.rent > 0 else 0.0
         cover = self.savings + costs.rate * self.removed + stake * (self.baseline_cost + costs.baseline)
-        return (costs.rent + max(0.0, min(self.rent_paid, cover))) / costs.price
+        paid = (costs.rent + max(0.0, self.rent_paid)) / PATIENCE
+        return min(paid, costs.rent + max(0.0, cover)) / costs.price
 
     def after_fold(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
         """The account after the proposed fold. The request after the fold is not yet included."""

@@ -1,7 +1,8 @@
 """The gate decides whether a fold is needed, and why.
 
 SOFT: a rule asks for an action, but the request can be sent as it is. HARD: the request does not fit the window. Every
-rule tests one figure, its basis. To add a new basis, add its name to `Basis` in policy.py and its figure to `Load`.
+rule compares one value of the load, its basis, with a limit. To add a basis, add its name to `Basis` in policy.py and a
+field with this name to `Load`.
 """
 
 from __future__ import annotations
@@ -22,11 +23,19 @@ class Need(IntEnum):
     HARD = 2
 
 
+HIDDEN = "hidden"
+"""Name of the block with the tokens that are in no message and in no known tool, such as an unrecorded system prompt.
+
+Their number is known only from reported usage or from `extra_tokens`.
+"""
+
+
 class Load(NamedTuple):
-    """The figures that the gate tests. Sizes are in the counter's unit.
+    """The input of the gate: the size of the request that would be sent now, its parts, and its limit.
 
     `usable` is the largest request allowed. `fixed` is the part of the request that no fold can remove: tool schemas,
-    memory, and hidden tokens that only the usage shows. `upper` is the size of the request plus the margin of its
+    memory, and hidden tokens that only the usage shows. `scale` is the number of real tokens per token of the counter,
+    as learned from usage. `history` is in the counter's unit. `upper` is the size of the request plus the margin of its
     estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage, as a share.
     `earned_share` is the amount paid for sending the removable messages, divided by the price of a fold (see
     fold_cost.py).
@@ -37,19 +46,30 @@ class Load(NamedTuple):
     count: int  # type: ignore[assignment]  # of messages; hides tuple.count, which nothing uses here
     usable: int
     fixed: int = 0
+    scale: float = 1.0
     upper: int = 0
     margin: float = 0.0
     earned_share: float = 0.0
     blocks: dict[str, int] = {}  # noqa: RUF012 (never changed)
     """Tokens by block, in the order of the view."""
+    is_estimated: bool = False
+    """Whether the whole size is an estimate: no part of it is based on usage."""
 
     @property
     def ceiling(self) -> int:
-        """The largest estimate of a new view that fits: the estimate plus its margin is at most `usable`."""
+        """The largest estimated size with which a new view fits: with its margin added, it is at most `usable`."""
         return int(self.usable / (1 + self.margin))
 
+    def size_of(self, tokens: int) -> int:
+        """The size, in the provider's tokens, of a request whose messages have `tokens` tokens by the local counter."""
+        return self.fixed + round(self.scale * tokens)
+
+    def room_in(self, size: int) -> int:
+        """The largest number of message tokens, by the local counter, in a request of `size` real tokens."""
+        return int((size - self.fixed) / self.scale)
+
     def value_for(self, rule: Rule) -> float:
-        """The figure that a rule tests."""
+        """The figure of this load that is compared with the limit of a rule."""
         figure: float = self.earned_share if rule.basis == "cost" else getattr(self, rule.basis)
         return figure
 
@@ -70,16 +90,32 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The verdict that nothing is to be done. This is the usual verdict."""
+"""The usual verdict: nothing is to be done."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
 def limit(rule: Rule, usable: int) -> float:
-    """The limit of a rule, in the unit of the figure that the rule compares with it."""
+    """The limit of a rule, in the unit of the figure that is compared with it."""
     if rule.limit is not None:
         return rule.limit
     share = rule.ratio or 0.0
     return share if rule.basis == "cost" else share * usable
+
+
+def bound(rule: Rule, load: Load) -> float:
+    """The limit of a rule, lowered if the size of the load is an estimate.
+
+    The margin of an estimate is added before the size is compared with `usable`. So the need becomes HARD while the
+    estimate is still below `usable`. A rule on `request` with a limit near `usable` would not fire before that, and a
+    fold could never be made in the background. So the limit of such a rule is lowered by the margin.
+
+    >>> load = Load(request=80, history=80, count=9, usable=100, margin=0.25, is_estimated=True)
+    >>> [bound(Rule.parse(f"fold when request > {share}%"), load) for share in (75, 90)]
+    [75.0, 72.0]
+    """
+    found = limit(rule, load.usable)
+    is_late = rule.basis == "request" and load.is_estimated and found > load.ceiling
+    return found / (1 + load.margin) if is_late else found
 
 
 def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
@@ -107,8 +143,8 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
 
 
 def _holds(rule: Rule, load: Load) -> bool:
-    value, bound = load.value_for(rule), limit(rule, load.usable)
-    return value > bound if rule.strict else value >= bound
+    value, most = load.value_for(rule), bound(rule, load)
+    return value > most if rule.strict else value >= most
 
 
 def _reason(rule: Rule, load: Load) -> str:
@@ -116,4 +152,6 @@ def _reason(rule: Rule, load: Load) -> str:
         return f"folding costs nothing now ({rule})"
     if rule.basis == "cost":
         return f"{load.earned_share:.0%} of the price of folding is earned ({rule})"
-    return f"{rule.basis} is {load.value_for(rule):,} of {limit(rule, load.usable):,.0f} allowed ({rule})"
+    value, most = load.value_for(rule), limit(rule, load.usable)
+    upper_text = f" (it may be {load.upper:,})" if bound(rule, load) < most else ""
+    return f"{rule.basis} is {value:,}{upper_text} of {most:,.0f} allowed ({rule})"

@@ -1,10 +1,9 @@
-"""The media budget: how many images and other media a request may have, and how many bytes.
+"""The media budget: how many images and other media a request may have, and how many bytes they may have together.
 
 A provider refuses a request with too many media, or with a medium that is too large, even if the media have few tokens.
-A medium that can never be sent is replaced on arrival. If the budget is exceeded, the oldest media are removed until
-at most half of each limit is used. So the beginning of the prompt changes rarely, and not with each new
-image. In a request with many images, Anthropic accepts no large image. So in such a request, large images are scaled
-down or removed.
+A medium that can never be sent is replaced on arrival. If the budget is exceeded, the oldest media are removed until at
+most half of each limit is used. So the beginning of the prompt changes rarely, and not with each new image. Anthropic
+accepts no large image in a request with many images. In such a request, large images are scaled down or removed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from foldline.placeholders import missing_media
 from foldline.plan.timeline import Timeline, handle
 
 TEXT_BYTES = 8
-"""Bytes that are reserved for each token of text. In total, at most half of the largest allowed request is reserved."""
+"""Bytes that are reserved for each token of text. The reserve is at most half of the largest allowed request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +74,9 @@ def is_large(media: Media, pixels: int | None) -> bool:
 
 
 def bytes_for_media(request: int | None, usable: int) -> int | None:
-    """The bytes that are left for media.
+    """The bytes that are left for media; None if `request` is None.
 
-    `request` is the largest size of a request in bytes. Room for `usable` tokens of text is subtracted from it. None if
-    `request` is None.
+    `request` is the largest size of a request in bytes. Room for `usable` tokens of text is subtracted from it.
     """
     return None if request is None else request - min(request // 2, TEXT_BYTES * usable)
 
@@ -135,7 +133,7 @@ class MediaBudget:
 
     @property
     def is_exceeded(self) -> bool:
-        """True if a provider would refuse the request for its media."""
+        """True if a provider would refuse the request because of its media."""
         return not _is_within(self.totals, self.allowance, 1.0) or _has_large_among_many(self.totals, self.allowance)
 
     def stub_oldest(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from foldline.fold import Fold
 from foldline.message import Message
 from foldline.plan import cut as cutting
-from foldline.plan.gate import NOTHING_DUE, Load, Need, Verdict, gate, limit
+from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, bound, gate
 from foldline.plan.prune import Size, largest_first, smallest_form, stubs_at_fold
 from foldline.plan.remedy import can_fold, too_large
 from foldline.plan.timeline import Timeline
@@ -23,14 +23,17 @@ from foldline.policy import Policy, Rule
 MARKER_TOKENS = 60
 """Tokens reserved for the one-line marker that replaces folded messages if there is no digest."""
 OPEN_SHARE = 0.05
-"""A fold keeps steps with unanswered calls in the view.
+"""Largest share of the usable window that steps with unanswered calls may take together after a fold.
 
-All these steps together may take at most this share of the usable window.
+A fold keeps such a step in the view until a later prompt has a reply.
 """
-DIGEST_SHARE = 0.175
+MIN_DIGEST = 500
+"""If the view does not fit, fewer tokens are reserved for the digest, but at least this number."""
+DIGEST_SHARE = 0.25
 """At most this share of the usable window is reserved for a digest, so that a small window has room for history."""
 
-
+REFUSED_SHARE = 0.7
+"""Largest size of the next view, as a share of the view that the provider refused as too large."""
 _FLOORS = ("keep_tokens", "keep_ratio", "keep_messages", "keep_turns")
 
 
@@ -50,7 +53,7 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The plan that nothing is to be done. This is the usual plan."""
+"""The usual plan: nothing is to be done."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
@@ -61,7 +64,7 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
     if verdict.need is Need.NONE or (verdict.need is Need.SOFT and verdict.action == "pause"):
         return Plan(verdict=verdict)
     if not can_fold(policy):
-        fits = partial(_fits, timeline, load, size)
+        fits = partial(_fits, timeline, size)
         tokens = max(load.request, load.upper)
         draft = _FoldDraft(timeline, load, policy, size)
         raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
@@ -71,7 +74,7 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
 def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, size: Size) -> Plan:
     """The plan for a verdict that asks for a fold.
 
-    Messages that the floors protect are folded only if the view does not fit without this.
+    Messages that the floors protect are folded only if the view would not fit otherwise.
     """
     draft = _FoldDraft(timeline, load, policy, size)
     rule = next((rule for rule in verdict.fired if rule.action == verdict.action), None)
@@ -84,7 +87,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
     draft.reduce_to(ceiling)
     if draft.after > load.ceiling:
         if verdict.need is Need.HARD:
-            fits = partial(_fits, timeline, load, size)
+            fits = partial(_fits, timeline, size)
             tokens = ceil(draft.after * (1 + load.margin))
             raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
         return Plan(verdict=verdict, skip_reason="the protected part does not fit below the trigger")
@@ -117,6 +120,24 @@ def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, f
     return Plan(NOTHING_DUE, draft.fold(before=load.request, reason="asked for"))
 
 
+def fold_refused(timeline: Timeline, load: Load, policy: Policy, size: Size) -> Plan:
+    """The plan for a fold after the provider refused the current view as too large.
+
+    The provider's window is smaller than the policy assumes, or its tokens are more than the estimate. So the view is
+    planned for a smaller usable window: `REFUSED_SHARE` of the refused view.
+    """
+    if not can_fold(policy):
+        return Plan(NOTHING_DUE, skip_reason="no rule of the policy folds")
+    smaller = load._replace(usable=int(REFUSED_SHARE * load.request))
+    draft = _FoldDraft(timeline, smaller, policy, size)
+    floor_at, goal = cutting.floor(timeline, policy, smaller.usable), int(policy.target_ratio * smaller.usable)
+    draft.cut_to(floor_at=floor_at, goal=goal, basis="request", start=0)
+    draft.reduce_to(smaller.ceiling)
+    if draft.after >= load.request:
+        return Plan(NOTHING_DUE, skip_reason="the newest step alone has the size of the refused view")
+    return Plan(NOTHING_DUE, draft.fold(before=load.request, reason="refused by the provider as too large"))
+
+
 def fold_at(timeline: Timeline, load: Load, policy: Policy, size: Size, *, cut: int) -> Fold:
     """The fold with a given cut, without its digest."""
     draft = _FoldDraft(timeline, load, policy, size)
@@ -124,8 +145,8 @@ def fold_at(timeline: Timeline, load: Load, policy: Policy, size: Size, *, cut: 
     return draft.fold(before=load.request, reason="")
 
 
-def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
-    """Whether the view would fit under `policy`."""
+def _fits(timeline: Timeline, size: Size, policy: Policy, load: Load) -> bool:
+    """Whether the view would fit under `policy`, in the usable window of `load`."""
     draft = _FoldDraft(timeline, load, policy, size)
     draft.cut_to(floor_at=cutting.floor(timeline, policy, load.usable), goal=0, basis="request", start=0)
     draft.reduce_to(load.ceiling)
@@ -135,7 +156,7 @@ def _fits(timeline: Timeline, load: Load, size: Size, policy: Policy) -> bool:
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
     """The size to reach, in tokens.
 
-    A rule with the action "clip" has its own limit; otherwise the policy's target applies.
+    A rule with the action "clip" reduces the view to its own limit. Other rules reduce it to the policy's target.
     """
     if rule is None or rule.action != "clip" or rule.basis == "cost":
         return int(policy.target_ratio * load.usable)
@@ -143,13 +164,13 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """The highest figure with which a rule does not fire."""
-    bound = limit(rule, load.usable)
-    return int(bound) if rule.strict else ceil(bound) - 1
+    """The highest figure at which a rule does not fire."""
+    most = bound(rule, load)
+    return int(most) if rule.strict else ceil(most) - 1
 
 
 def _start(rule: Rule, timeline: Timeline, load: Load) -> int:
-    """The first cut with which a rule about `history` or `count` no longer fires; 0 for other rules."""
+    """The first cut after which a rule on `history` or `count` no longer fires; 0 for any other rule."""
     if rule.basis == "history":
         return bisect_left(timeline.prefix, timeline.prefix[-1] - _bound(rule, load))
     return len(timeline) - _bound(rule, load) if rule.basis == "count" else 0
@@ -171,12 +192,12 @@ class _FoldDraft:
         self.digest = digest_reserve(policy, load.usable)
 
     def cut_to(self, *, floor_at: int, goal: int, basis: str, start: int) -> None:
-        """Cut at the first legal position from `start` on with which the view reaches the goal.
+        """Cut at the first legal position, at or after `start`, that reduces the view to the size `goal`.
 
         If `floor_at` comes before this position, cut at `floor_at`. Then prune.
         """
         timeline = self.timeline
-        tail = max(0, goal - (0 if basis == "history" else self._tokens_before(floor_at)))
+        tail = max(0, goal if basis == "history" else self.load.room_in(goal) - self._tokens_before(floor_at))
         cut = cutting.cut_within(timeline, self.policy, floor_at=floor_at, max_tokens=tail, start=start)
         self.cut = max(timeline.cut, cut)
         self.stubs = stubs_at_fold(timeline, self.cut, max(self.cut, floor_at), self.policy, self.size)
@@ -187,11 +208,14 @@ class _FoldDraft:
             self.relax_floors(ceiling)
         if self.after > self.load.ceiling:
             self.shrink_to(self.load.ceiling)
+        excess = self.after - self.load.ceiling
+        if excess > 0 and self.digest > MIN_DIGEST:
+            self.digest = max(MIN_DIGEST, self.digest - ceil(excess / self.load.scale))
 
     def relax_floors(self, ceiling: int) -> None:
-        """Fold messages that the floors protect until the view fits. The newest unit always stays."""
+        """Fold messages that the floors protect, until the view fits. The newest unit always stays."""
         last = cutting.newest_unit(self.timeline, self.policy)
-        tail = max(0, ceiling - self._tokens_before(last))
+        tail = max(0, self.load.room_in(ceiling) - self._tokens_before(last))
         self.cut = max(self.cut, cutting.cut_within(self.timeline, self.policy, floor_at=last, max_tokens=tail))
         while self.cut < last and self.after > ceiling:  # pins and carried messages differ from cut to cut
             self.cut = min(self.timeline.first_cut(self.policy.atom, self.cut + 1), last)
@@ -201,7 +225,7 @@ class _FoldDraft:
         """Prune kept results, the largest first, and then shorten other messages, until the view fits."""
         order = dict.fromkeys(largest_first(self.timeline, self.cut, self.policy))
         order |= dict.fromkeys(range(self.cut, len(self.timeline)))
-        excess = self.after - ceiling
+        excess = self._tokens_before(self.cut) + self.tail - self.load.room_in(ceiling)
         for index in order:
             if excess <= 0:
                 return
@@ -220,19 +244,21 @@ class _FoldDraft:
 
     @property
     def after(self) -> int:
-        """Tokens of the resulting view."""
-        return self._tokens_before(self.cut) + self.tail
+        """Size of the resulting view."""
+        return self.load.size_of(self._tokens_before(self.cut) + self.tail)
 
     def _tokens_before(self, cut: int) -> int:
+        """Tokens of the view before a cut: system messages, digest, and the earlier messages that stay."""
         pinned, carried = self.kept_before(cut)
         kept = pinned + carried
-        head = self.load.fixed + self.timeline.prefix[self.timeline.lead]
+        head = self.timeline.prefix[self.timeline.lead]
         return head + self._digest_tokens(cut, (*kept, cut)) + self._tokens(kept, kept)
 
     def _digest_tokens(self, cut: int, kept: tuple[int, ...]) -> int:
         """Tokens of the digest or marker.
 
-        If the view would not start with a user message, the tokens of an additional marker are included.
+        If the view would not start with a user message, a marker is added at its start. The tokens of this marker are
+        included.
         """
         timeline, policy = self.timeline, self.policy
         if cut <= timeline.lead:
@@ -242,7 +268,7 @@ class _FoldDraft:
         return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
-        """The tokens of some messages before the cut, in the form that the view shows.
+        """The tokens of the messages `indices`, which are before the cut, as the view shows them.
 
         `kept` has the indexes of all messages before the cut that stay in the view.
         """
@@ -279,12 +305,13 @@ class _FoldDraft:
     def _unanswered_before(self, cut: int) -> set[int]:
         """Indexes of the messages before the cut that belong to steps with an unanswered call.
 
-        The newest steps are taken first, up to `OPEN_SHARE` of the window.
+        A step is left out if a later prompt has a reply: then the conversation went on without the result, and the
+        digest names the call as open. The newest steps are taken first, up to `OPEN_SHARE` of the window.
         """
         timeline, room = self.timeline, int(OPEN_SHARE * self.load.usable)
         kept: set[int] = set()
         for index in sorted(set(timeline.unanswered.values()), reverse=True):
-            if index >= cut or not self._is_in_view(index):
+            if index >= cut or index < timeline.newest_answered_prompt or not self._is_in_view(index):
                 continue
             step = set(timeline.step(index)) - kept
             room -= sum(map(timeline.tokens, step))
@@ -294,19 +321,20 @@ class _FoldDraft:
         return kept
 
     def _is_in_view(self, index: int) -> bool:
-        """Whether the view shows a message now.
-
-        Every process has the messages of the view in memory. Other messages may be missing there.
-        """
+        """Whether the current view shows a message. Only such messages are in the memory of every process."""
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried
 
     def blocks(self) -> dict[str, int]:
         """Tokens of each block of the resulting view. All pinned messages belong to the block `pins`."""
         fold = self.fold(before=0, reason="")
-        blocks = self.timeline.blocks(self.load.fixed, fold, self.tail)
+        blocks = self.timeline.blocks(0, fold, self.tail)
         other = sum(self.pins().values()) - sum(map(self.timeline.tokens, self.timeline.pins.keys() & fold.pinned))
-        return {**blocks, "pins": blocks["pins"] + other, "history": max(blocks["history"] - other, 0)}
+        blocks |= {"pins": blocks["pins"] + other, "history": max(blocks["history"] - other, 0)}
+        scaled = {name: round(self.load.scale * tokens) for name, tokens in blocks.items()}
+        tools = min(self.load.fixed, self.load.blocks.get("tools", self.load.fixed))
+        hidden = {HIDDEN: self.load.fixed - tools} if self.load.fixed > tools else {}
+        return {**scaled, "tools": tools, **hidden}
 
     def pins(self) -> dict[str, int]:
         """Tokens of each pinned message, by the name of its pin."""
@@ -319,6 +347,7 @@ class _FoldDraft:
         kept = pinned + carried
         return Fold(
             cut=self.cut,
+            lead=self.timeline.lead,
             digest_tokens=self._digest_tokens(self.cut, (*kept, self.cut)),
             pinned=pinned,
             pinned_tokens=self._tokens(pinned, kept),

@@ -1,8 +1,8 @@
 """Pruning: a stub replaces a large result in the view.
 
-A stub has the start of the text, and one line that says what is missing and under which handle the full text is. A
-result is pruned either on arrival, before it is first sent, or at a fold. So the beginning of the prompt changes only
-once per fold.
+A stub has the start of the text, and one line that says how much of the text is shown and which handle the full text
+has. A result is pruned either on arrival, before it is first sent, or at a fold. So the beginning of the prompt changes
+only once per fold.
 """
 
 from __future__ import annotations
@@ -80,10 +80,9 @@ def stub_on_arrival(message: Message, index: int, policy: Policy, *, limit: int,
 
 
 def stubs_at_fold(timeline: Timeline, start: int, end: int, policy: Policy, size: Size) -> dict[int, SizedMessage]:
-    """The messages from `start` to `end` that the policy prunes at a fold. Maps the index of each message to its pruned
-    form and the size of this form.
+    """The messages from `start` to `end` that the policy prunes at a fold, without pinned messages.
 
-    Pinned messages are not pruned.
+    The result maps the index of each message to its pruned form and the size of this form.
     """
     stubs: dict[int, SizedMessage] = {}
     if policy.prune_repeats or policy.prune_superseded or policy.prune_fold_tokens:
@@ -120,7 +119,7 @@ def _prune_reasons(timeline: Timeline, start: int, end: int, policy: Policy) -> 
 
 
 def largest_first(timeline: Timeline, start: int, policy: Policy) -> list[int]:
-    """Indexes of the messages from `start` on with results that may be pruned, the largest message first."""
+    """Indexes of the messages, starting at `start`, that have results to prune. The largest message comes first."""
     found = [index for index in range(start, len(timeline)) if any(_prunable(timeline.shown[index], policy))]
     return sorted(found, key=lambda index: (-timeline.tokens(index), index))
 

@@ -7,10 +7,15 @@ from math import ceil
 from typing import Any
 
 from foldline.errors import ViewTooLarge
-from foldline.plan.gate import Load
+from foldline.plan.gate import HIDDEN, Load
 from foldline.policy import Policy
 
 _NEVER_FOLDS = "this policy never folds"
+FOLDING_POLICY = 'Policy.preset("balanced").but(window_tokens=…)'
+"""The policy that a hint recommends if the current one never folds.
+
+`fit` and the command line replace this text by their own option.
+"""
 _FOLD_RULE = "fold when request > 80%"
 _KNOBS: tuple[dict[str, Any], ...] = (
     {"rules": (_FOLD_RULE,)},
@@ -21,20 +26,19 @@ _KNOBS: tuple[dict[str, Any], ...] = (
 )
 """Changes to a policy that make a view smaller, in the order in which they are tried.
 
-The first changes lose the least.
-"""
-_WINDOW_PER_TOKEN = 1.7
-"""To make room for one more token of messages, the window must grow by this many tokens.
-
-The number is above 1, because the tokens reserved for reply and digest grow with the window.
+The change that loses the least comes first.
 """
 _OF_BLOCK = {
     "system": "shorten the system messages",
     "tools": "send fewer or shorter tools",
     "pins": "unpin messages",
-    "digest": "lower digest_tokens",
     "history": "shorten the newest messages",
+    HIDDEN: "shorten the hidden part (the system prompt and tools that are in no message)",
 }
+"""For each block, the advice that is given if the block is the largest one.
+
+The block `digest` is missing, because `_KNOBS` already tries a smaller digest, and a marker in place of the digest.
+"""
 
 
 def too_large(  # noqa: PLR0913 (all are named at the call)
@@ -43,23 +47,38 @@ def too_large(  # noqa: PLR0913 (all are named at the call)
     *,
     blocks: Mapping[str, int],
     tokens: int,
-    fits: Callable[[Policy], bool],
+    fits: Callable[[Policy, Load], bool],
     pins: Mapping[str, int],
 ) -> ViewTooLarge:
     """The error for a view that does not fit. `tokens` is the size of the view, including the margin.
 
-    `fits` tells whether the view would fit under another policy. The first change in `_KNOBS` that helps becomes the
-    hint. If no change helps, the hint names a pin without which the view would fit. `pins` maps the names of pins to
-    their tokens.
+    `fits` tells whether the view would fit under another policy, or in another usable window. The first change in
+    `_KNOBS` that helps becomes the hint. If no change helps, the hint names a pin without which the view would fit.
+    `pins` maps the names of pins to their tokens.
     """
     folds = can_fold(policy)
     knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]
-    help_by_knob = next((_setting(knobs) for knobs in knobs if fits(policy.but(**knobs))), "")
+    help_by_knob = next((_setting(knobs) for knobs in knobs if fits(policy.but(**knobs), load)), "")
     largest = max(_OF_BLOCK, key=lambda name: blocks.get(name, 0))
-    window = f"raise window_tokens by {ceil((tokens - load.usable) * _WINDOW_PER_TOKEN):,}"
+    window = _window_advice(load, policy, fits if folds else lambda _, larger: larger.usable >= tokens)
     remedy = f"{help_by_knob or _unpin(pins, tokens - load.usable) or _OF_BLOCK[largest]}, or {window}"
     hint = remedy if folds else f"{_NEVER_FOLDS}: {remedy}"
     return ViewTooLarge(tokens, load.usable, {**blocks, "margin": tokens - sum(blocks.values())}, hint=hint)
+
+
+def _window_advice(load: Load, policy: Policy, fits: Callable[[Policy, Load], bool]) -> str:
+    """The advice to use a larger window, with the smallest window in which the view fits."""
+    if not policy.window_tokens:
+        return "use a model with a larger window"
+    low, high = load.usable, 2 * load.usable
+    while not fits(policy, load._replace(usable=high)):
+        low, high = high, 2 * high
+    while high - low > max(1, high // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(policy, load._replace(usable=middle)) else (middle, high)
+    if policy.reply_tokens is not None:
+        return f"raise window_tokens to {policy.window_tokens + high - load.usable:,}"
+    return f"raise window_tokens to {ceil(policy.window_tokens * high / load.usable):,}"
 
 
 def _unpin(pins: Mapping[str, int], excess: int) -> str:
@@ -74,7 +93,10 @@ def can_fold(policy: Policy) -> bool:
 
 
 def _differs(policy: Policy, knobs: Mapping[str, Any]) -> bool:
-    """Whether these settings would change the policy. A larger `digest_tokens` does not count as a change."""
+    """Whether these settings would change the policy.
+
+    A new value for `digest_tokens` counts as a change only if it is lower than the old one.
+    """
     if "digest_tokens" in knobs:
         return policy.leave == "digest" and policy.digest_tokens > knobs["digest_tokens"]
     if knobs.get("leave") == "marker":
@@ -83,5 +105,6 @@ def _differs(policy: Policy, knobs: Mapping[str, Any]) -> bool:
 
 
 def _setting(knobs: Mapping[str, Any]) -> str:
-    values = {name: value[0] if isinstance(value, tuple) else value for name, value in knobs.items()}
-    return ", ".join(f"set {name} to {value!r}" for name, value in values.items())
+    if "rules" in knobs:
+        return f"use {FOLDING_POLICY}"
+    return ", ".join(f"set {name} to {value!r}" for name, value in knobs.items())

@@ -1,18 +1,19 @@
 """The messages of one branch in order, indexed for planning: sizes, steps, turns, legal cuts and the fold in force.
 
-A timeline only grows at its end. The index is updated with every message, so that a turn costs the same at message 100
-and at message 1,000,000. The same messages and folds always give the same timeline.
+A timeline only grows at its end. The index is updated with every message, so that a turn takes the same time at message
+100 and at message 1,000,000. The same messages and folds always give the same timeline.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from foldline.fold import NO_TARGET, Fold, Target
-from foldline.message import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.human_input import is_human_prompt
+from foldline.message import REPLY_TO_VIEW, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
@@ -34,8 +35,6 @@ class Timeline:
     """`prefix[i]` is the number of tokens of the first i messages as shown."""
     cuts: dict[Atom, list[int]] = field(default_factory=lambda: {"message": [], "step": [], "turn": []})
     """The legal cuts for each atom (message, step or turn), in ascending order."""
-    prompts: list[int] = field(default_factory=list)
-    """Indexes of the prompts."""
     lead: int = 0
     """The number of system messages at the start."""
     tail: int = 0
@@ -61,6 +60,12 @@ class Timeline:
     fold: Fold | None = None
     target: Target = NO_TARGET
     """Where the view is sent. A provider's own summary is shown only to this provider."""
+    _prompts: list[int] = field(default_factory=list)
+    """Indexes of the prompts that a person wrote. The prompts in `_unchecked` are not included yet."""
+    _unchecked: list[int] = field(default_factory=list)
+    """Indexes of the newer prompts. `prompts` checks which of them a person wrote."""
+    _last_reply: int = -1
+    """Index of the newest message of the model that begins a reply; -1 if there is none."""
     _awaits_reply: bool = False
     """Whether the newest prompt has no reply yet. Until the reply, further prompts belong to the same turn."""
     _follows_model: bool = False
@@ -70,16 +75,46 @@ class Timeline:
     _is_reasoned: bool = False
     """Whether the last message belongs to a reply with reasoning.
 
-    Some providers refuse an output without its reasoning.
+    No cut may then separate it from a next message of the same reply: some providers refuse an output without its
+    reasoning.
     """
     _open_calls: dict[str, int] = field(default_factory=dict)
     """The calls of the newest step that have no result yet, with the index of their message."""
     _leading: int = -1
-    """Index of the first message of the newest reasoning, if its output has not come yet; otherwise -1."""
+    """Index of the first reasoning message that still waits for its output; -1 if there is none."""
+    _reasoning: int = -1
+    """Index of the newest reasoning message; -1 if there is none, or if a tool result came after it.
+
+    Until a tool result comes, a later output without its own reasoning may belong to the same reply, even after a
+    prompt.
+    """
     _call_ids: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self.messages)
+
+    @property
+    def prompts(self) -> Sequence[int]:
+        """Indexes of the prompts that a person wrote."""
+        if self._unchecked:
+            self._prompts += [index for index in self._unchecked if is_human_prompt(self.messages[index])]
+            self._unchecked.clear()
+        return self._prompts
+
+    @property
+    def newest_answered_prompt(self) -> int:
+        """Index of the newest prompt that has a reply; -1 if there is none.
+
+        The conversation has moved on from every call before this prompt.
+        """
+        prompts = self.prompts
+        count = bisect_left(prompts, self._last_reply)
+        return prompts[count - 1] if count else -1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the newest reasoning has its output, and every call got its result before other messages."""
+        return self._leading < 0 and not (self._open_calls or self.unanswered or self.late_results)
 
     @property
     def cut(self) -> int:
@@ -98,23 +133,36 @@ class Timeline:
         """Tokens of each block, in the order of the view. `tools` is the number of tokens of the block `tools`.
 
         By default, these are the blocks of the current view. With `fold`, they are the blocks of the view after that
-        fold. `tail` is then the number of tokens that stay unfolded.
+        fold, in which `tail` tokens stay unfolded.
         """
+        pins = digest = 0
         if tail is None:
             tail = self.history
+        if fold is None and (self.pins or self.fold is not None):
+            start, end = max(self.cut, self.lead), len(self.messages)
+            pins = sum([self.tokens(index) for index in self.pins if start <= index < end])
+            digest = self._agent_digest()
+            tail -= pins + digest
         fold, system = fold or self.fold, self.prefix[self.lead]
         if fold is None:
-            return {"system": system, "tools": tools, "pins": 0, "digest": 0, "history": tail}
+            return {"system": system, "tools": tools, "pins": pins, "digest": 0, "history": tail}
         return {
             "system": system,
             "tools": tools,
-            "pins": fold.pinned_tokens,
-            "digest": fold.digest_tokens,
+            "pins": fold.pinned_tokens + pins,
+            "digest": fold.digest_tokens + digest,
             "history": tail + fold.carried_tokens,
         }
 
+    def _agent_digest(self) -> int:
+        """Tokens of the summary with which an agent continued after its own compaction; 0 if there is none."""
+        at, fold = self.cut, self.fold
+        if fold is None or at >= len(self.messages) or self.messages[at].kind != "digest" or at in self.pins:
+            return 0
+        return self.tokens(at)
+
     def tokens(self, index: int) -> int:
-        """The size of one message as shown."""
+        """The size of one message, as the view shows it."""
         return self.prefix[index + 1] - self.prefix[index]
 
     def append(
@@ -141,16 +189,19 @@ class Timeline:
             self.shown += [GONE] * count
             self.prefix += [self.prefix[-1]] * count
             self._awaits_reply = self._follows_model = self._follows_lead = self._is_reasoned = False
-            self._leading = -1
+            self._leading = self._reasoning = -1
             self._leave_open_calls()
 
     def _leave_open_calls(self) -> None:
-        """Record that the newest step has ended and that its open calls have no result. The results may still come."""
+        """Record that the newest step has ended although some of its calls have no result.
+
+        The results may still come.
+        """
         self.unanswered |= self._open_calls
         self._open_calls.clear()
 
     def _index(self, index: int, role: str, traits: MessageTraits) -> None:
-        calls, results, is_prompt, leads_next = traits[:4]  # a turn costs little, so no attribute is read twice
+        calls, results, is_prompt, leads_next, _, is_blank, _, _ = traits  # faster than reading attributes
         speaks = role == "assistant"
         starts_step = speaks and not self._follows_model
         if self._open_calls and not results and (not speaks or starts_step):
@@ -164,14 +215,13 @@ class Timeline:
             self.cuts["message"].append(index)
             if not speaks or starts_step:
                 self.cuts["step"].append(index)
-        opens_turn = False
-        if is_prompt:
-            self.prompts.append(index)
-            opens_turn = not results and not self._awaits_reply
-            if opens_turn:
-                self.cuts["turn"].append(index)
+        opens_turn = is_prompt and self._add_prompt(index, opens_turn=not results and not self._awaits_reply)
         if (starts_step or opens_turn or index == self.lead) and not joined:
             self.tail = index
+        if self._reasoning >= 0 or leads_next:
+            self._follow_reasoning(index, speaks, traits)
+        elif speaks:
+            self._last_reply = index
         self._awaits_reply = not speaks and (is_prompt or self._awaits_reply)
         self._is_reasoned = speaks and (leads_next or (joined and self._is_reasoned))
         self._follows_model, self._follows_lead = speaks, leads_next
@@ -179,13 +229,29 @@ class Timeline:
             self._leading = index
         if calls or results:
             self._pair(index, calls, results)
-        if traits.is_blank:
+        if is_blank:
             self.broken.append(index)
 
-    def _join_to_reasoning(self, index: int, traits: MessageTraits) -> bool:
-        """Forbid cuts between reasoning and the message `index`, which is its output.
+    def _add_prompt(self, index: int, *, opens_turn: bool) -> bool:
+        """Record a prompt. Returns `opens_turn`: whether the prompt opens a turn."""
+        self._unchecked.append(index)
+        if opens_turn:
+            self.cuts["turn"].append(index)
+        return opens_turn
 
-        Returns False if the message is not the output of this reasoning.
+    def _follow_reasoning(self, index: int, speaks: bool, traits: MessageTraits) -> None:
+        """Record a message that is reasoning, or that follows reasoning. A tool result ends the reply."""
+        if speaks and (self._reasoning < 0 or traits.has_thinking or not self._is_one_reply(self._reasoning, index)):
+            self._last_reply = index
+        if traits.leads_next:
+            self._reasoning = index
+        elif traits.results:
+            self._reasoning = -1
+
+    def _join_to_reasoning(self, index: int, traits: MessageTraits) -> bool:
+        """Forbid cuts between the newest reasoning and its output, the message `index`.
+
+        Returns False if this message is not the output of the reasoning.
         """
         first, self._leading = self._leading, -1
         if traits.has_thinking or not self._is_one_reply(first, index):
@@ -198,8 +264,9 @@ class Timeline:
         return True
 
     def _is_one_reply(self, first: int, index: int) -> bool:
+        """Whether two messages may belong to one reply: their provider gave them no ids, or the same id."""
         one, other = self.messages[first].meta.reply, self.messages[index].meta.reply
-        return not one or not other or one == other
+        return one == other or any(not reply or reply.startswith(REPLY_TO_VIEW) for reply in (one, other))
 
     def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
         open_calls = self._open_calls
@@ -253,7 +320,7 @@ class Timeline:
         return cuts[found] if found < len(cuts) else len(self.messages)
 
     def step(self, index: int) -> range:
-        """The indexes of the step that holds a message."""
+        """The indexes of all messages in the step of a message."""
         return range(self.last_cut("step", index), self.first_cut("step", index + 1))
 
     def kept_message(self, index: int, kept: Container[int]) -> Message:
@@ -327,13 +394,45 @@ def traits_of(message: Message) -> MessageTraits:
             compaction = compaction or (isinstance(part, Opaque) and part.kind == "compaction")
     if role == "assistant":
         leads_next = thoughts == len(parts) > 0 and not compaction
-        return MessageTraits(calls, [], False, leads_next, thinking, blank, media, compaction)
+        return tuple.__new__(MessageTraits, (calls, [], False, leads_next, thinking, blank, media, compaction))
     prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
-    return MessageTraits([], results, prompts and not compaction, False, thinking, blank, media, compaction)
+    prompts = prompts and not compaction  # `tuple.__new__` takes half the time of `MessageTraits(…)`
+    return tuple.__new__(MessageTraits, ([], results, prompts, False, thinking, blank, media, compaction))
+
+
+def handles_of(indexes: Iterable[int]) -> str:
+    """The handles of the messages with these indexes; consecutive messages share a handle.
+
+    >>> handles_of([3, 0, 1])
+    '#1-2, #4'
+    """
+    ranges: list[tuple[int, int]] = []
+    for index in sorted(set(indexes)):
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], index)
+        else:
+            ranges.append((index, index))
+    return ", ".join([handle(first, last) for first, last in ranges])
+
+
+def left_handles(fold: Fold | None, before: Fold | None = None) -> str:
+    """The handles of the messages that a fold removed from the view.
+
+    Messages that the earlier fold `before` had already removed are left out.
+
+    >>> left_handles(Fold(cut=9, lead=1, pinned=(1,)), Fold(cut=4, lead=1, carried=(3,)))
+    '#4-9'
+    """
+    if fold is None:
+        return ""
+    if before is None:
+        return ", ".join([handle(one.start, one.stop - 1) for one in fold.left])
+    gone = {index for one in before.left for index in one}
+    return handles_of(index for one in fold.left for index in one if index not in gone)
 
 
 def handle(first: int, last: int | None = None) -> str:
-    """The handle under which recall finds messages, counted from 1.
+    """The handle under which recall finds messages. Handles count from 1, and indexes from 0.
 
     >>> handle(119), handle(119, 130)
     ('#120', '#120-131')

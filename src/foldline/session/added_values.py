@@ -1,39 +1,102 @@
-"""Checks values that a caller adds to a session: their wire format, and errors that say what to write instead."""
+"""Finds the wire format of values that a caller adds to a session, and raises errors that say what to add instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from inspect import isawaitable
 from typing import Any
 
-from foldline.errors import InputError
-from foldline.message import ROLES, Message, Text
+from foldline.errors import InputError, check_type
+from foldline.message import ROLES, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.detect import signs
 from foldline.wire.reader import sign_of
 from foldline.wire.streaming.stream_events import is_stream_manager, stream_format
 
 _KNOWN_ROLES = (*ROLES, "developer", "model", "function", "latest_reminder", "root", "critic", "discriminator")
 """The roles of all wire formats."""
+_STREAMED = ("{", "[", "data:", "event:", "id:", "retry:", ":")
+"""Prefixes of strings that may be JSON or lines of an event stream. Any other string in a list is an error."""
+_BLOCKS = {
+    "text": "text",
+    "thinking": "thinking",
+    "image": "source",
+    "document": "source",
+    "tool_use": "input",
+    "tool_result": "tool_use_id",
+    "image_url": "image_url",
+    "input_audio": "input_audio",
+    "input_text": "text",
+    "output_text": "text",
+    "input_image": "image_url",
+}
+"""The common types of content blocks, each with the field that holds its content."""
+_TEXT_FIELDS: dict[type, tuple[str, ...]] = {
+    Text: ("text",),
+    Thinking: ("text", "signature"),
+    ToolCall: ("id", "name", "arguments"),
+    ToolResult: ("call_id", "name"),
+    Media: ("kind", "mime", "data", "url", "text"),
+    Opaque: ("kind",),
+}
+"""For each type of part, the fields that must be strings."""
 
 
 def clear_format(thing: Any) -> str | None:
-    """The wire format that a value clearly has; None if it is not clear, for example for a message with only a text."""
+    """The wire format that a value clearly has; None if the format is not clear, as for a message with only a text."""
     if isinstance(thing, Message) and (thing.wire is None or all(type(part) is Text for part in thing.parts)):
         return None
     return sign_of(thing)
 
 
+def check_messages(things: Iterable[Any]) -> None:
+    """Raise `InputError` for a message made by hand with a role or parts that no provider has.
+
+    A session keeps every message, so a wrong message would break all later requests.
+    """
+    for thing in things:
+        for message in thing if isinstance(thing, (list, tuple)) else (thing,):
+            if isinstance(message, Message) and message.wire is None:
+                if message.role not in ROLES:
+                    raise InputError(f"unknown role {message.role!r}", hint=f"use one of {', '.join(ROLES)}")
+                if type(message.parts) is not tuple:
+                    hint = 'Message(role="user", parts=(Text(text="…"),))'
+                    check_type(message.parts, tuple, "the parts of a message", hint=hint)
+                _check_parts(message.parts)
+
+
+def _check_parts(parts: Iterable[Any]) -> None:
+    for part in parts:
+        if type(part) is Text and type(part.text) is str:
+            continue  # the most common part
+        names = _TEXT_FIELDS.get(type(part))
+        if names is None:
+            raise InputError(f"a part of a message must be a Part, not {type(part).__name__}", hint='Text(text="…")')
+        for name in names:
+            value = getattr(part, name)
+            if type(value) is not str:  # in the common case, `check_type` takes three times as long
+                check_type(value, str, f"{name} of {type(part).__name__}", hint="pass a text")
+        if type(part) is ToolResult:
+            _check_parts(part.parts)
+
+
 def check_input(thing: Any) -> None:
-    """Raise `InputError` for a value that is not a message, a reply or a list of them."""
+    """Raise `InputError` for a value that is no message, no reply and no list of messages."""
+    if isinstance(thing, (bytes, bytearray)) and not thing.lstrip().startswith((b"{", b"[")):
+        thing = thing.decode(errors="replace")
     if isinstance(thing, str) and not thing.lstrip().startswith(("{", "[")):
         shown = f"{thing[:40]}…" if len(thing) > 40 else thing
         raise InputError(f"a text has no role: {shown!r}", hint=f'add({{"role": "user", "content": {shown!r}}})')
     if is_stream_manager(thing):
         hint = "with client.messages.stream(…) as stream: session.add(stream)"
-        raise InputError(f"{type(thing).__name__} must be entered before it is added", hint=hint)
+        raise InputError(f"{type(thing).__name__} must be entered in a `with` statement before it is added", hint=hint)
+    if isawaitable(thing):
+        raise InputError(
+            f"a {type(thing).__name__} was not awaited", hint="add(await client.chat.completions.create(…))"
+        )
     if isinstance(thing, (tuple, list)) and not thing:
         raise InputError("an empty list holds no message", hint='add({"role": "user", "content": "…"})')
     first = thing[0] if isinstance(thing, (tuple, list)) else thing
-    if isinstance(first, str) and first in _KNOWN_ROLES:
+    if isinstance(first, str) and first is not thing and not first.lstrip().startswith(_STREAMED):
         raise InputError(f"not a message: {thing!r:.60}", hint='write {"role": "user", "content": "…"}')
     if thing is None or isinstance(thing, (bool, int, float)):
         raise InputError(f"not a message: {thing!r}", hint='add({"role": "user", "content": "…"}), or an SDK\'s reply')
@@ -53,6 +116,50 @@ def _check_message(value: Mapping[str, Any], *, alone: bool) -> None:
         raise InputError(what, hint="add the stream itself, or the list of all its events")
     if role is None and set(value) <= {"content", "name", "text"}:
         raise InputError("the message has no role", hint='add "role": "user", "assistant", "system" or "tool" to it')
+    if role == "tool" and set(value) <= {"role", "content", "name"} and not isinstance(value.get("content"), list):
+        hint = 'write {"role": "tool", "tool_call_id": "…", "content": "…"}, with the id of the call'
+        raise InputError("the tool result does not name its call", hint=hint)
+    if set(value) == {"role"} and role != "model":  # a blocked reply of Gemini has no parts
+        raise InputError("the message has no content", hint=f'write {{"role": "{role}", "content": "…"}}')
+
+    content = value.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, Mapping):
+            _check_block(block)
+
+
+def _check_block(block: Mapping[str, Any]) -> None:
+    """Raise `InputError` for a block with a mistyped type, and for a block that has only a type.
+
+    A block of an unknown type passes, because providers add new types.
+    """
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        return
+    if kind in _BLOCKS:
+        if block.keys() <= {"type", "cache_control"}:
+            field = _BLOCKS[kind]
+            raise InputError(f"the block of the type {kind!r} has no content", hint=f'add "{field}" to it')
+        return
+    for name, field in _BLOCKS.items():
+        if field in block and _is_one_edit(kind, name):
+            raise InputError(f"unknown type {kind!r} of a content block", hint=f"did you mean {name!r}?")
+
+
+def _is_one_edit(word: str, other: str) -> bool:
+    """Whether two words differ in one letter, which is wrong, missing or added, or in the order of two letters.
+
+    >>> [_is_one_edit(word, "text") for word in ("textt", "txt", "text", "tetx", "test", "output_text")]
+    [True, True, False, True, True, False]
+    """
+    if word == other or abs(len(word) - len(other)) > 1:
+        return False
+    start = next((at for at, pair in enumerate(zip(word, other, strict=False)) if len({*pair}) > 1), None)
+    if start is None:
+        return True
+    rest, other_rest = word[start:], other[start:]
+    swapped = rest[:2] == other_rest[1::-1] and rest[2:] == other_rest[2:]
+    return swapped or rest[1:] == other_rest or rest == other_rest[1:] or rest[1:] == other_rest[1:]
 
 
 def _nearest(role: str) -> str:

@@ -4,9 +4,10 @@
     await session.add(message)
     view = await session.view()
 
-It wraps a `Session`. When a caller is cancelled, a fold that its call is making is cancelled, too: its digester is told
-to stop, and it is not committed. If the commit has begun, the cancellation comes too late, and the call returns its
-result. Any other call runs to its end. The next call comes after that.
+An `AsyncSession` wraps a `Session`. If a caller is cancelled while its call makes a fold, the fold is cancelled, too:
+the digester is told to stop, and the fold is not committed. If the commit has already begun, the call returns its
+result. A cancelled call that makes no fold runs to its end. The next call begins only after the cancelled call has
+ended.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from foldline.errors import Cancelled
+from foldline.errors import Cancelled, InputError
 from foldline.events import LOG
 from foldline.message import Message
+from foldline.models.table import Model
+from foldline.policy import Policy
 from foldline.session.cancellation import Cancellation, cancelled_by
+from foldline.session.record import Refusal
 from foldline.session.reply_tee import ReplyTee
 from foldline.session.session import Session
 from foldline.view.compose import View
@@ -72,8 +76,11 @@ class AsyncSession:
     """One conversation under one policy. Its methods are coroutines."""
 
     def __init__(self, session: Session) -> None:
+        if not isinstance(session, Session):
+            hint = 'AsyncSession(Session(model="…")) or AsyncSession(ledger.session("…"))'
+            raise InputError(f"AsyncSession wraps a Session, not {type(session).__name__}", hint=hint)
         self.session = session
-        """The synchronous session, for members that need no `await` (`timeline`, `policy`, `model`, `folds`)."""
+        """The synchronous session."""
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         """One lock for each event loop. The session's own lock orders calls from different loops."""
 
@@ -84,12 +91,14 @@ class AsyncSession:
     preview = _awaited(Session.preview)
     approve = _awaited(Session.approve)
     unfold = _awaited(Session.unfold)
+    refold = _awaited(Session.refold)
     pin = _awaited(Session.pin)
     unpin = _awaited(Session.unpin)
     recall = _awaited(Session.recall)
     clear = _awaited(Session.clear)
     rewind = _awaited(Session.rewind)
     use = _awaited(Session.use)
+    continuation = _awaited(Session.continuation)
     _branch = _awaited(Session.branch)
 
     async def add(self, *things: Any, format: str | None = None, view: View | ViewIdentity | str | None = None) -> None:
@@ -109,10 +118,56 @@ class AsyncSession:
         """The events of a streamed reply, like `Session.stream`: `async for event in session.stream(stream)`."""
         return self.session.stream(stream, format=format, view=view).added_by(self)
 
+    # What the state shows: these members read only memory, so they need no `await`
+
+    @property
+    def name(self) -> str:
+        """The name of the session in its ledger; "" without a ledger."""
+        return self.session.name
+
+    @property
+    def model(self) -> Model:
+        """The data of the model in the model table."""
+        return self.session.model
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.session.policy
+
     @property
     def format(self) -> str:
         """The wire format of the conversation."""
         return self.session.format
+
+    @property
+    def window(self) -> int:
+        """The context window in tokens."""
+        return self.session.window
+
+    @property
+    def usable(self) -> int:
+        """The largest request allowed, in tokens."""
+        return self.session.usable
+
+    @property
+    def folds(self) -> int:
+        """The number of folds, without those that were undone."""
+        return self.session.folds
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """The last fold that was refused, with the cause; None if a fold was made since then."""
+        return self.session.refusal
+
+    @property
+    def skip_reason(self) -> str:
+        """The reason why the last call of `fold` or `preview` folded nothing; "" if it folded."""
+        return self.session.skip_reason
+
+    def size(self, message: Message) -> int:
+        """The size of a message by the session's counter."""
+        return self.session.size(message)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -124,7 +179,7 @@ class AsyncSession:
 
     @property
     def pins(self) -> dict[str, Message]:
-        """The pinned messages by the name of their pin, read like `messages`."""
+        """The pinned messages by the name of their pin. Like `messages`, they are read in the calling thread."""
         return self.session.pins
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from foldline.errors import check_type
 from foldline.message import Message
 from foldline.recall.tools import ToolAnswer, Tools
 from foldline.session.async_session import AsyncSession
@@ -21,6 +22,7 @@ class AsyncTools:
     definitions = staticmethod(Tools.definitions)
 
     def __init__(self, session: AsyncSession) -> None:
+        check_type(session, AsyncSession, "session", hint="AsyncTools(AsyncSession(…)), or Tools(session)")
         self.session = session
         self._tools = Tools(session.session)
 

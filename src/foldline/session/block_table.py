@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-HIDDEN = "hidden"
-"""The block of tokens that are in no message and in no known tool. Only usage figures show such tokens."""
+from foldline.plan.gate import HIDDEN
 
 
 def scale_blocks(blocks: Mapping[str, int], total: int, *, hidden: int) -> dict[str, int]:
     """The estimates of the blocks, scaled so that they add up to `total`.
 
-    If `total` exceeds the estimates, up to `hidden` tokens of the difference become a separate block.
+    `hidden` tokens of the total become a separate block. If all estimates are 0, the whole total becomes this block.
 
     >>> scale_blocks({"tools": 100, "history": 300}, 540, hidden=100)
     {'tools': 110, 'history': 330, 'hidden': 100}
     """
     estimated = sum(blocks.values())
-    apart = total if not estimated else max(0, min(hidden, total - estimated))
+    apart = total if not estimated else max(0, min(hidden, total))
     scaled, before, placed = {}, 0, 0
     for name, size in blocks.items():
         before += size

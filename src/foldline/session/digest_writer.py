@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
-from foldline.digest import endpoints
+from foldline import digesters
 from foldline.digest.audit import audit
+from foldline.digest.checks import has_visible_text
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest
-from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.facts import NEWEST_READ, Facts, extract_facts
 from foldline.digest.local import local_limit, write_local_digest
 from foldline.digest.markup import SESSION, body_of
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt
@@ -30,14 +31,14 @@ from foldline.view.compose import marker
 
 PAGE = 500
 """Number of folded messages that are read at once."""
-NEWEST_READ, OPENING_READ = 2_000, 100
-"""How many of the newest and of the first folded messages a session reads again after it was opened.
+OPENING_READ = 100
+"""How many of the oldest folded messages are read for the first fold after a session was opened.
 
-The folded messages between these two groups are skipped.
+The newest `NEWEST_READ` folded messages are read, too. The current digest stands for the messages between.
 """
 _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
-    "openai": ("OPENAI_API_KEY", endpoints.openai),
-    "anthropic": ("ANTHROPIC_API_KEY", endpoints.anthropic),
+    "openai": ("OPENAI_API_KEY", digesters.openai),
+    "anthropic": ("ANTHROPIC_API_KEY", digesters.anthropic),
 }
 """For each vendor, the environment variable of the API key, and the client.
 
@@ -51,6 +52,10 @@ class WriteOptions:
 
     must: bool = False
     """Whether the fold must be made. If so, a local digest is used when the model fails."""
+    can_wait: bool = False
+    """Whether the view fits without the fold. If so, and if the model fails, `on_failure` applies even if the user
+    forces the fold.
+    """
     local: str = ""
     """The reason to write a local digest although there is a digester; "" to call the digester."""
     instructions: str = ""
@@ -61,14 +66,14 @@ class WriteOptions:
 
 
 def choose_digester(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The given digester, or else one for the model that the policy names.
+    """The given digester. If none is given, a digester with the model that the policy names.
 
-    Returns None if the SDK or the API key of that model is missing.
+    Returns None if the policy names no model, or if the SDK or the API key of that model is missing.
     """
     if digester is not None or not policy.digest_model:
         return with_policy_model(digester, policy)
     vendor = model_of(policy.digest_model).vendor or "openai"
-    key, endpoint = _ENDPOINTS.get(vendor, ("", endpoints.openai))
+    key, endpoint = _ENDPOINTS.get(vendor, ("", digesters.openai))
     if not os.environ.get(key) or find_spec(vendor) is None:
         return None
     loaded: list[Digester] = []
@@ -87,12 +92,24 @@ class DigestWriter:
     def __init__(self, record: Record) -> None:
         self.record = record
         self._facts: Facts | None = None
+        self._before: Facts | None = None
+        """The facts up to the previous digest. A branch uses them if `_facts` covers messages that it does not have."""
         self._moves = 0
+
+    def begin_with(self, origin: DigestWriter, state: State, *, moves: int) -> None:
+        """Take over the facts of messages that this session has in common with another session.
+
+        These messages are then not read again. `origin` is the writer of the other session, and `moves` is the number
+        of moves of that session. `state` is the state of this session.
+        """
+        known = (origin._facts, origin._before) if origin._moves == moves else ()
+        self._facts = next((one for one in known if one is not None and one.end <= len(state.timeline)), None)
+        self._moves = state.snapshot.moves
 
     def write(
         self, state: State, fold: Fold, digester: Digester | None, options: WriteOptions
     ) -> Digest | FoldRefused | None:
-        """The digest of a planned fold; None if the policy wants none.
+        """The digest of a planned fold; None if the fold gets no digest.
 
         Returns `FoldRefused` if the digest could not be written.
         """
@@ -101,13 +118,13 @@ class DigestWriter:
         if fold.cut <= lead or policy.leave == "nothing":
             return None
         if options.text is not None:
-            if not options.text.strip():
+            if not has_visible_text(options.text):
                 raise InputError("the digest is empty", hint="write the text that replaces the folded messages")
             message = SESSION.message(options.text, header=policy.digest_header, role=policy.digest_role)
             loss = audit(options.text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
             return Digest(message=message, by="hand", loss=loss)
         if before is not None and before.cut == fold.cut and not options.instructions:
-            large = before.digest_tokens > digest_reserve(policy, state.usable)
+            large = before.digest_tokens > _digest_limit(state, fold)
             if not (large and options.must and before.digest is not None):
                 return before.digest
         if policy.leave == "marker":
@@ -122,10 +139,13 @@ class DigestWriter:
         """The request for a digest of the messages that are folded now, with the facts of all messages."""
         timeline, policy = state.timeline, state.policy
         kept = _verbatim(state, fold)
-        leaves = [index for index in range(timeline.cut, fold.cut) if index not in kept]
         before = timeline.fold
+        shown = (
+            (*sorted({*before.pinned, *before.carried}), *range(before.cut, fold.cut)) if before else range(fold.cut)
+        )
+        leaves = [index for index in shown if index >= timeline.lead and index not in kept]
         covered = sum(map(timeline.tokens, leaves)) + (before.digest_tokens if before else 0)
-        reserve = digest_reserve(policy, state.usable)
+        reserve = _digest_limit(state, fold)
         return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
             count_tokens=lambda text: state.size(user(text)),
@@ -140,7 +160,7 @@ class DigestWriter:
             role=policy.digest_role,
             instructions=options.instructions,
             min_coverage=policy.coverage_ratio,
-            on_failure="local" if options.must else policy.on_failure,
+            on_failure="local" if options.must and not options.can_wait else policy.on_failure,
             cached_prefix=_cached_prefix(state, digester, leaves),
             stop_signal=options.cancel,
         )
@@ -149,7 +169,9 @@ class DigestWriter:
         """The facts of all messages so far. Each message is read only once."""
         timeline, moves = state.timeline, state.snapshot.moves
         if moves != self._moves:
-            self._facts, self._moves = None, moves
+            self._facts, self._before, self._moves = None, None, moves
+        if self._facts is not None and self._facts.end < len(timeline):
+            self._before = self._facts
         facts = self._facts or self._opening(state)
         start = facts.end if facts is not None else timeline.lead
         while start < timeline.cut:  # only the record has all of the folded part
@@ -160,17 +182,26 @@ class DigestWriter:
         return self._facts
 
     def _opening(self, state: State) -> Facts | None:
-        """The facts of the first folded messages and of the current digest. None if few messages are folded.
+        """The facts of the oldest folded messages and of the current digest; None if only few messages are folded.
 
-        If the result is None, all folded messages are read. Otherwise only the newest ones are read afterwards, so the
-        first fold after opening takes the same time for any length of the record.
+        With these facts, only the newest folded messages must still be read. So the first fold after a session was
+        opened takes the same time for any length of the record.
         """
         timeline, fold = state.timeline, state.timeline.fold
         start, lead = timeline.cut - NEWEST_READ, timeline.lead
         if fold is None or fold.digest is None or start - 1 < lead + OPENING_READ:
             return None
         facts = extract_facts(list(self.record.read(lead, lead + OPENING_READ)), lead)
-        return extract_facts([fold.digest.message], start - 1, facts)
+        return replace(extract_facts([fold.digest.message], start - 1, facts), is_complete=False)
+
+
+def _digest_limit(state: State, fold: Fold) -> int:
+    """The maximum size of the digest of a planned fold, in tokens.
+
+    Usually this is the size that the policy reserves. It is smaller if the provider refused the last view, because the
+    fold is then planned for a smaller window. It is also smaller if the view would not fit otherwise.
+    """
+    return min(digest_reserve(state.policy, state.usable), fold.digest_tokens)
 
 
 def _prompt(policy: Policy) -> DigestPrompt | None:
@@ -190,10 +221,11 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
-    """The current view, if a digest request that continues it is cheaper than one with the folded messages; else ().
+    """The messages of the current view to begin the digest request with; () if this is impossible or not cheaper.
 
+    The provider reads the view from its cache, so this may cost less than a request with only the folded messages.
     A view with thinking is not used: the digest request does not have the session's thinking settings, so the provider
-    would not read its cache.
+    would not read the view from its cache.
     """
     own, policy = state.model, state.policy
     if not policy.digest_shared or digester is None or digester.model != own.name:

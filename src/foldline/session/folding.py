@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 from foldline.digest.digest_request import FoldRefused
-from foldline.errors import Cancelled, Conflict, InputError
+from foldline.errors import Cancelled, Conflict, FoldlineError, InputError
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
+from foldline.plan.fold_cost import is_cache_warm, prices_of
+from foldline.plan.timeline import handle
 from foldline.recall.handles import parse_handle
+from foldline.session.cancellation import Cancellation
 from foldline.session.digest_writer import WriteOptions
+from foldline.session.lease import LEASE_S, SLACK_S, JobStop, LeaseKeeper
 from foldline.session.preview import Preview, preview_of
-from foldline.session.record import Refusal
+from foldline.session.record import BranchRecord, Refusal
 from foldline.session.state import State
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
+
+
+COULD_NOT_WAIT = "the request could not wait for the model; with background=False, it waits"
+"""The recorded cause of a local digest if the fold is due at once and cannot wait for the digester."""
 
 
 def is_cooling(state: State) -> bool:
@@ -28,7 +39,7 @@ def is_cooling(state: State) -> bool:
 def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     """Make a fold that is due, or leave it to the worker if it can wait. Returns False after a write conflict.
 
-    If the last fold was refused recently, a fold that can wait is not made. A fold that cannot wait then gets a local
+    If the last fold was refused recently, a fold that can wait is not made, and a fold that cannot wait gets a local
     digest.
     """
     cooling = is_cooling(session.state)
@@ -40,7 +51,7 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     if background and not must and worker is not None:
         worker.request_fold(session.record.search_target()[1])
         return True
-    local = "it could not wait" if background else ""
+    local = COULD_NOT_WAIT if background else ""
     if cooling and session.refusal is not None:
         local = session.refusal.cause
     try:
@@ -52,8 +63,14 @@ def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
         session.emit("skipped", reason=cancelled.message)
         return True
     if background:
-        session.cancel()  # a background fold is superseded now
+        cancel_background_fold(session)  # superseded now
     return True
+
+
+def cancel_background_fold(session: Session) -> bool:
+    """Cancel the fold that is requested or being made in the background. Returns False if there is none."""
+    stopped = session.worker is not None and session.worker.cancel(session.record.search_target()[1])
+    return session.record.cancel() or stopped
 
 
 def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None = None) -> bool:
@@ -61,12 +78,33 @@ def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cla
 
     Returns False after a write conflict. Raises `Cancelled` if the fold was cancelled before its commit.
     """
-    before = session.running
-    session.running = options.cancel
-    try:
+    if claim is not None:
         return _make_fold(session, planned, options, claim)
+    with _cancellable(session, options) as (claimed, own_claim):
+        return _make_fold(session, planned, claimed, own_claim)
+
+
+@contextmanager
+def _cancellable(session: Session, options: WriteOptions) -> Iterator[tuple[WriteOptions, Claim | None]]:
+    """Let other threads and processes cancel the fold that is made in the `with` block.
+
+    Yields the options, which contain the stop signal, and the claim for the commit (None without a ledger).
+    """
+    before, record, stop = session.running, session.record, options.cancel
+    session.running = stop
+    claim = None
+    try:
+        if isinstance(record, BranchRecord) and isinstance(stop, Cancellation):
+            jobs, deadline_s = record.store.jobs, session.policy.digest_seconds + SLACK_S
+            claim = jobs.claim_direct(record.branch, lease_s=LEASE_S, deadline_s=deadline_s)
+            options = replace(options, cancel=LeaseKeeper(jobs, claim, JobStop(Event(), stop), LEASE_S))
+        yield options, claim
     finally:
         session.running = before
+        if claim is not None:
+            with suppress(FoldlineError):  # the claim was cancelled, or its lease will run out
+                if jobs.get(claim.branch, claim.name).is_held:
+                    jobs.finish(claim)
 
 
 def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None) -> bool:
@@ -91,6 +129,8 @@ def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cl
         version = session.record.fold(fold, entry, claim)
     except Conflict:
         cancel.fail_commit()
+        if cancel.is_set():
+            raise Cancelled("the fold was cancelled", hint="nothing was changed") from None
         return False
     if len(state.timeline) == fold.made_at:
         state.apply(fold, version)
@@ -103,7 +143,7 @@ def _make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Cl
 
 
 def _refuse(session: Session, cause: str, entry: int) -> bool:
-    """Record that a fold was not made, and why. Returns True."""
+    """Record that a fold was not made, and why. Returns True, because there was no write conflict."""
     state = session.state
     refusal = Refusal(len(state.timeline), cause)
     state.follow(session.record.refuse(refusal, entry), refusal=refusal)
@@ -112,17 +152,21 @@ def _refuse(session: Session, cause: str, entry: int) -> bool:
 
 
 def preview_fold(session: Session, options: WriteOptions, before: str = "") -> Preview | None:
-    """The preview of a manual fold; None if nothing would be folded. `session.skip_reason` then has the reason."""
+    """The preview of a manual fold. If nothing would be folded, returns None and sets `session.skip_reason`."""
     state = session.state
     plan = state.plan_before(parse_handle(before).first) if before else state.plan_by_hand(force=options.must)
     session.skip_reason = plan.skip_reason
     if plan.fold is None:
         return None
-    digest = session.writer.write(state, plan.fold, session.digester, options)
+    with _cancellable(session, options) as (claimed, _):
+        digest = session.writer.write(state, plan.fold, session.digester, claimed)
+        if claimed.cancel.is_set():
+            raise Cancelled("the preview was cancelled", hint="nothing was changed")
     if isinstance(digest, FoldRefused):
         session.skip_reason = digest.cause
         return None
-    return preview_of(state, state.complete(plan.fold, digest), session.record.identity)
+    warm = is_cache_warm(prices_of(state.model), state.newest_time, session.clock())
+    return preview_of(state, state.complete(plan.fold, digest), session.record.identity, warm=warm)
 
 
 def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold:
@@ -143,6 +187,14 @@ def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold
     return fold
 
 
+def check_refold(state: State) -> None:
+    """Raise `InputError` if the fold that was taken back last would remove or shorten a message that is now pinned."""
+    fold = state.snapshot.undone
+    pinned = [index for index in sorted(state.timeline.pins) if fold is not None and not fold.shows(index)]
+    if pinned:
+        raise InputError(f"{handle(pinned[0])} is pinned, and the fold would remove it", hint="make a new fold")
+
+
 def _check_gain(fold: Fold) -> None:
     """Raise `InputError` if the view would not become smaller."""
     if _grows(fold):
@@ -155,7 +207,7 @@ def _grows(fold: Fold) -> bool:
 
 
 def emit_committed(session: Session, fold: Fold) -> None:
-    """Emit an event that a fold was committed, and one with the number of results that it shortened."""
+    """Emit the event `committed` for a fold. If the fold shortened results, emit `pruned` with their number first."""
     if fold.stubs:
         session.emit("pruned", results=len(fold.stubs))
     by = fold.digest.by if fold.digest else ""

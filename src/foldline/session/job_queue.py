@@ -4,8 +4,9 @@ PgQueuer provides the queue, the heartbeat, the retries with back-off and the co
 or running, no second job with the same key is accepted. If a worker is killed, its job is delivered again. The ledger
 adds the claim and the fence, so that a fold is committed once even if PgQueuer delivers its job twice.
 
-PgQueuer selects jobs by the exact name of their entrypoint, so each tenant has an entrypoint of its own; a worker for
-all tenants registers those it finds in the queue. This module needs the extra `foldline[worker]`: import it lazily.
+PgQueuer selects jobs by the exact name of their entrypoint, so each tenant has an entrypoint of its own. A worker for
+all tenants registers the entrypoints that it finds in the queue. This module needs the extra `foldline[worker]`: import
+it lazily.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _link(connection: Connection) -> Any:
 
 
 async def serve(url: str, process: WorkerProcess, stop: asyncio.Event, *, once: bool = False) -> None:
-    """Run queued jobs until `stop` is set, or with `once` until no job is queued.
+    """Run queued jobs until `stop` is set. With `once`, run jobs until no job is queued.
 
     If the connection is lost, connect again.
     """
@@ -140,7 +141,8 @@ async def serve(url: str, process: WorkerProcess, stop: asyncio.Event, *, once: 
 class QueueDriver(PsycopgDriver):
     """PgQueuer's psycopg driver with a second connection for queries.
 
-    While PgQueuer waits for notifications, it blocks its connection for up to a second at a time.
+    While PgQueuer waits for notifications, it blocks its own connection for up to a second at a time. Queries on that
+    connection would have to wait.
     """
 
     def __init__(self, listening: psycopg.AsyncConnection, querying: psycopg.AsyncConnection) -> None:
@@ -216,7 +218,7 @@ class TenantQueueManager(QueueManager):
         return [row["entrypoint"] for row in await self.queries.driver.fetch(sql, ENTRYPOINT)]
 
     async def _fold(self, job: QueuedJob) -> None:
-        """Run one job. An exception makes PgQueuer deliver it again, after its back-off."""
+        """Run one job. If this raises an exception, PgQueuer delivers the job again after a back-off."""
         request = JobRequest(*json.loads(job.payload or b""))
         report = await asyncio.to_thread(
             self.process.run_job, request, delivery=f"pgqueuer:{job.id}", requested_at=job.created.timestamp()

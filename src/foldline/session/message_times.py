@@ -8,9 +8,10 @@ from foldline.message import NO_META, Message, Meta
 
 
 def with_times(messages: list[Message], at: float | None) -> list[Message]:
-    """The messages, each with a time: its own, or else that of the previous message with a time, or else `at`.
+    """The messages, each with a time. A message without a time gets the time of the message before it.
 
-    Messages before the first message with a time get its time.
+    The messages before the first message with a time get the time of that message. If no message has a time, all
+    messages get `at`.
     """
     for message in messages:
         if message.meta.at is not None:
@@ -20,7 +21,7 @@ def with_times(messages: list[Message], at: float | None) -> list[Message]:
         return messages
     timed: list[Message] = []
     fresh = Meta(at=at)
-    """The metadata for messages that have none. All of them share it."""
+    """The metadata that all messages without metadata share, as long as they get the same time."""
     for message in messages:
         meta = message.meta
         if meta.at is not None:

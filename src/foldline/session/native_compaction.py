@@ -1,7 +1,7 @@
 """Folds a session at a compaction block of its provider (Anthropic's `compaction` block, OpenAI's `compaction` item).
 
-The block replaces everything before it. The fold stores the block and a readable digest. The view for the block's maker
-begins with the block; the view for any other model or format has the digest in its place.
+The block replaces everything before it. The fold stores the block and a readable digest. A view for the provider that
+wrote the block begins with the block; a view for any other model or format has the digest in its place.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ REASON = "compacted by the provider"
 
 
 def fold_at_native_summary(session: Session) -> None:
-    """Fold everything before the newest compaction block, if the block holds a summary."""
+    """Fold everything before the newest compaction block, if the block holds a summary and is not folded yet."""
     for _ in range(ATTEMPTS):
         state, entry = session.state, session.state.snapshot.version.entry
+        if state.compacted_at < state.timeline.cut or _is_folded(state):
+            return
         message = state.timeline.messages[state.compacted_at]
         blocks = [part for part in message.parts if holds_summary(part)]
         if not blocks:
@@ -56,25 +58,32 @@ def fold_at_native_summary(session: Session) -> None:
     raise too_many_conflicts()
 
 
+def _is_folded(state: State) -> bool:
+    """Whether the newest fold was already made for the newest compaction block."""
+    fold = state.timeline.fold
+    native = fold.digest.native if fold is not None and fold.digest is not None else None
+    return native is not None and state.compacted_at == state.timeline.cut
+
+
 def _planned(state: State, rest: Message) -> Fold:
     """The fold of everything before the block.
 
-    `rest` is the message without the block. It stays in the view if it has other parts. Messages that were added after
-    the provider got its request stay, too. The newest prompt stays only if it is not answered.
+    `rest` is the block's message without the block. It stays in the view if it has other parts. Messages that were
+    added after the request was sent to the provider stay, too. The newest prompt stays only if it is not answered.
     """
     timeline, at = state.timeline, state.compacted_at
     fold = state.plan_at(at if rest.parts else at + 1, REASON)
     if rest.parts:
         tokens = state.size(rest)
-        fold = replace(fold, stubs={at: (rest, tokens)}, after=fold.after + tokens - timeline.tokens(at))
+        fold = replace(fold, stubs={at: (rest, tokens)}, after=fold.after + state.scaled(tokens - timeline.tokens(at)))
     later = set(range(_covered_length(state), at)).difference(fold.pinned)
     carried = later.union(fold.carried)
     before, newest = timeline.messages[at - 1] if at else None, timeline.prompts[-1] if timeline.prompts else -1
     if not rest.parts and newest not in later and before and before.role == "assistant" and not before.calls:
         carried.discard(newest)
     change = sum(map(timeline.tokens, carried)) - sum(map(timeline.tokens, fold.carried))
-    carried_tokens = fold.carried_tokens + change
-    return replace(fold, carried=tuple(sorted(carried)), carried_tokens=carried_tokens, after=fold.after + change)
+    carried_tokens, after = fold.carried_tokens + change, fold.after + state.scaled(change)
+    return replace(fold, carried=tuple(sorted(carried)), carried_tokens=carried_tokens, after=after)
 
 
 def _covered_length(state: State) -> int:
@@ -91,7 +100,7 @@ def _covered_length(state: State) -> int:
 
 
 def _digest(session: Session, fold: Fold, native: NativeSummary) -> Digest:
-    """The readable digest: the block's own text, or else a local digest of the messages that the block replaces."""
+    """The readable digest: the text of the block. If the block has no text, a local digest of the folded messages."""
     state, text = session.state, native_summary(native.message.parts[0])
     readable = compacted_by_provider(redact(text)) if text else None
     written = session.writer.write(state, fold, None, WriteOptions(must=True, text=readable))

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 from foldline import ledger
 from foldline.digest.digester import Digester, DigesterCall
-from foldline.digest.endpoints import digester_of
+from foldline.digesters import digester_of
 from foldline.errors import ConfigError
 from foldline.events import Listener
 from foldline.ledger import MAIN, Store
@@ -92,7 +92,7 @@ class Ledger:
         return self.store.prune(older_than=older_than)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no fold is being made in this process. Returns False after `seconds`."""
+        """Wait until no fold is being made in this process. Returns False if that takes more than `seconds`."""
         return self.worker.wait(seconds)
 
     def close(self) -> None:

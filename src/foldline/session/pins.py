@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline.errors import Conflict, InputError
+from foldline.errors import Conflict, InputError, check_type
 from foldline.message import user
 from foldline.plan.timeline import handle as handle_of
 from foldline.recall.excerpt import searchable_text
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -> tuple[str, ...]:
     """Pin the messages of a handle, or add a text as a note and pin the note. Returns the names of the pins."""
+    for value, what in ((text, "the text of a pin"), (handle, "a handle"), (name, "the name of a pin")):
+        check_type(value, str, what, hint='pin("the port is 4711") or pin(handle="#12")')
     if bool(text) == bool(handle):
         raise InputError("pin needs a text or a handle", hint='pin("the port is 4711") or pin(handle="#12")')
     if text:
@@ -27,8 +29,10 @@ def pin(session: Session, text: str = "", *, handle: str = "", name: str = "") -
         raise InputError(f"the message {handle} is not in this session", hint="pin its text instead")
     if wanted.last >= length:
         raise InputError(f"there is no message {handle_of(wanted.last)}", hint=f"the session has {length} messages")
-    one = wanted.first == wanted.last
-    return tuple(_pin_message(session, at, name if one else "") for at in range(wanted.first, wanted.last + 1))
+    if name and wanted.first != wanted.last:
+        what = f"the name {name!r} can be given to only one message, but {handle} names several"
+        raise InputError(what, hint="leave out the name (each pin gets the handle of its message), or pin one message")
+    return tuple(_pin_message(session, at, name) for at in range(wanted.first, wanted.last + 1))
 
 
 def _pin_message(session: Session, position: int, name: str) -> str:
@@ -54,12 +58,19 @@ def _pin_message(session: Session, position: int, name: str) -> str:
 
 
 def _repeat(session: Session, position: int) -> int:
-    """The position of a pinned message with the same text. If there is none, a note with this text is added."""
+    """The position of a message in the view with the same text as the message at `position`: a pin or a note.
+
+    If there is no such message, a note with this text is added, and the position of the note is returned.
+    """
     timeline = session.timeline
     text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))
     if not text:
-        raise InputError(f"{handle_of(position)} has no text to pin", hint="pin a text")
-    known = [index for index in timeline.pins if timeline.messages[index].text == text]
+        raise InputError(
+            f"{handle_of(position)} has no text to pin", hint="pass a text, or the handle of a message with text"
+        )
+    notes = [at for at in range(timeline.cut, len(timeline)) if timeline.messages[at].kind == "note"]
+    shown = [index for index in (*timeline.pins, *notes) if session.state.shows(index)]
+    known = [index for index in shown if timeline.messages[index].text == text]
     return known[0] if known else _add_note(session, text)
 
 

@@ -24,9 +24,9 @@ SETTINGS = "settings"
 """The kind of log entry that sets model, policy, tools and format."""
 
 REFUSED = "refused"
-"""The kind of log entry that says why a fold was not made. The next attempt is made after more messages."""
+"""The kind of log entry that says why a fold was not made. More messages must be added before the next attempt."""
 
-_CHANGES = frozenset({"fold", "unfold", "move", SETTINGS})
+_CHANGES = frozenset({"fold", "unfold", "refold", "move", SETTINGS})
 """The kinds of log entries after which a view may show other messages or be counted in another way."""
 
 ATTEMPTS = 5
@@ -34,12 +34,12 @@ ATTEMPTS = 5
 
 
 def too_many_conflicts() -> Conflict:
-    """The error that is raised after the last attempt."""
+    """The error that is raised after `ATTEMPTS` attempts at a change have failed."""
     return Conflict(f"gave up after {ATTEMPTS} write conflicts with other processes", hint="try again")
 
 
 class Refusal(NamedTuple):
-    """A fold that was not made."""
+    """A fold that was not made, and the cause."""
 
     at: int
     """The number of messages when the fold was refused."""
@@ -61,11 +61,11 @@ class Snapshot:
     fold: Fold | None = None
     """The fold that applies now; None if nothing is folded."""
     shortest: int | None = None
-    """The smallest number of messages to which the record was shortened after that fold; None if it
-    was not shortened.
-    """
+    """The smallest number of messages to which the record was shortened after `fold`; None if it was not shortened."""
     folds: int = 0
     """The number of folds that can be taken back."""
+    undone: Fold | None = None
+    """The fold that was taken back last and can be restored; None if there is none."""
     pins: Mapping[str, int] = field(default_factory=dict)
     """Positions of the pinned messages, by the name of the pin."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Snapshot:
     moves: int = 0
     """How often the branch was shortened to an earlier message."""
     changed_at: int = 0
-    """The number of messages at the last fold, unfold, move or change of settings."""
+    """The number of messages at the last fold, unfold, refold, move or change of settings."""
 
 
 class MemoryRecord:
@@ -84,6 +84,8 @@ class MemoryRecord:
         self.messages: list[Message] = []
         self.folds: list[tuple[Fold, int | None]] = []
         """Each fold, with the smallest number of messages to which the record was shortened after it."""
+        self.undone: list[tuple[Fold, int | None]] = []
+        """The folds that were taken back and can be restored."""
         self.pins: dict[str, int] = {}
         self.settings: Mapping[str, Any] = {}
         self.refusal: Refusal | None = None
@@ -103,6 +105,7 @@ class MemoryRecord:
             fold=self.folds[-1][0] if self.folds else None,
             shortest=self.folds[-1][1] if self.folds else None,
             folds=len(self.folds),
+            undone=self.undone[-1][0] if self.undone else None,
             pins=self.pins,
             settings=self.settings,
             refusal=self.refusal,
@@ -121,7 +124,8 @@ class MemoryRecord:
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:  # noqa: ARG002 (no other workers)
         """Add a fold."""
-        return self._change(entry, folds=[*self.folds, (fold, None)], refusal=None, changed_at=len(self.messages))
+        folds = [*self.folds, (fold, None)]
+        return self._change(entry, folds=folds, undone=[], refusal=None, changed_at=len(self.messages))
 
     def refuse(self, refusal: Refusal, entry: int) -> Version:
         """Record that a fold was not made."""
@@ -131,11 +135,23 @@ class MemoryRecord:
         """Always False, because no fold is made in the background."""
         return False
 
+    def cancel_direct(self) -> bool:
+        """Always False, because no other process has this record."""
+        return False
+
     def unfold(self, entry: int) -> Version:
         """Take back the newest fold."""
         if not self.folds:
             raise InputError("nothing is folded")
-        return self._change(entry, folds=self.folds[:-1], changed_at=len(self.messages))
+        undone = [*self.undone, self.folds[-1]]
+        return self._change(entry, folds=self.folds[:-1], undone=undone, changed_at=len(self.messages))
+
+    def refold(self, entry: int) -> Version:
+        """Restore the fold that was taken back last."""
+        if not self.undone:
+            raise InputError("no fold was taken back since the newest fold", hint="make a new fold")
+        folds = [*self.folds, self.undone[-1]]
+        return self._change(entry, folds=folds, undone=self.undone[:-1], changed_at=len(self.messages))
 
     def pin(self, name: str, position: int, entry: int) -> Version:
         """Add a pin."""
@@ -162,14 +178,16 @@ class MemoryRecord:
         return record
 
     def _first(self, count: int) -> dict[str, Any]:
-        """The first `count` messages, the folds whose cut is among them, and the pins of these messages."""
+        """The first `count` messages, with the folds and the pins of these messages."""
+
+        def shortened(folds: list[tuple[Fold, int | None]]) -> list[tuple[Fold, int | None]]:
+            kept = [(fold, shortest) for fold, shortest in folds if fold.cut <= count]
+            return [(fold, count if shortest is None else min(shortest, count)) for fold, shortest in kept]
+
         return {
             "messages": self.messages[:count],
-            "folds": [
-                (fold, count if shortest is None else min(shortest, count))
-                for fold, shortest in self.folds
-                if fold.cut <= count
-            ],
+            "folds": shortened(self.folds),
+            "undone": shortened(self.undone),
             "pins": {pin: position for pin, position in self.pins.items() if position < count},
         }
 
@@ -202,13 +220,15 @@ class MemoryRecord:
 class BranchRecord:
     """A record on a branch of a ledger. Other processes may write to the same branch.
 
-    `read` returns the messages of the last returned version, even if other processes have written since then.
+    `read` returns the messages of the version that the caller got last, even if other processes have written since.
     """
 
     def __init__(self, store: Store, branch: Branch) -> None:
         self.store, self.branch = store, branch
         self.next_events: list[tuple[str, Any]] = []
-        """Events, each with kind and body, that the next append records in its own transaction."""
+        """Events (kind and body) that the next `append` stores in the same transaction as its messages."""
+        self.guards_head = False
+        """Whether `append` raises `Conflict` if another process has appended messages since the last read."""
         self._head = Head()
 
     @property
@@ -231,6 +251,7 @@ class BranchRecord:
             fold=state.fold,
             shortest=state.folds[-1].shortest if state.folds else None,
             folds=len(state.folds),
+            undone=self.store.fold(self.branch, state.undone[-1]) if state.undone else None,
             pins={pin.name: pin.position for pin in state.pins if pin.position is not None},
             settings=settings,
             refusal=Refusal(**attempt.body) if attempt is not None and attempt.kind == REFUSED else None,
@@ -245,7 +266,8 @@ class BranchRecord:
     def append(self, messages: Sequence[Message]) -> Version:
         """Add messages at the end."""
         events, self.next_events = self.next_events, []
-        return self._at(self.store.append(self.branch, messages, events=events).head)
+        expected = self._head.key if self.guards_head else None
+        return self._at(self.store.append(self.branch, messages, events=events, expected=expected).head)
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:
         """Add a fold, and finish the background job that made it, if there is one."""
@@ -259,9 +281,20 @@ class BranchRecord:
         """Cancel the fold that is being made in the background. Returns False if there is none."""
         return self.store.jobs.cancel(self.branch)
 
+    def cancel_direct(self) -> bool:
+        """Cancel the folds that sessions, in any process, make without a background job.
+
+        Returns False if there are none.
+        """
+        return self.store.jobs.cancel_direct(self.branch)
+
     def unfold(self, entry: int) -> Version:
         """Take back the newest fold."""
         return self._at(self.store.unfold(self.branch, mark=entry))
+
+    def refold(self, entry: int) -> Version:
+        """Restore the fold that was taken back last."""
+        return self._at(self.store.refold(self.branch, mark=entry))
 
     def pin(self, name: str, position: int, entry: int) -> Version:
         """Add a pin."""
@@ -301,4 +334,8 @@ def _with_time(stored: StoredMessage) -> Message:
 
 
 Record: TypeAlias = MemoryRecord | BranchRecord
-"""The record of a session. Every change except an append names the newest log entry that the caller knows."""
+"""The record of a session.
+
+Every method that changes the record, except `append`, gets the newest log entry that the caller knows as `entry`. It
+raises `Conflict` if the record has a newer entry.
+"""

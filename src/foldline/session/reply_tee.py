@@ -46,7 +46,7 @@ class ReplyTee:
 
     @property
     def message(self) -> Message | None:
-        """The model's message. None until the end of the stream, or if no part of the message was complete."""
+        """The model's message; None before the end of the stream. Also None if no part of the message was complete."""
         return self.reply.messages[-1] if self.reply is not None and self.reply.messages else None
 
     def __iter__(self) -> Iterator[Any]:
@@ -63,7 +63,7 @@ class ReplyTee:
         return _AsyncEvents(self, self._stream, self._assembler)
 
     def added_by(self, session: AsyncSession) -> ReplyTee:
-        """Let `async for` add the reply with an async call of this session. Returns the same object."""
+        """Let `async for` add the reply with `await session.add(…)` to this session. Returns the same object."""
         self._async_session = session
         return self
 
@@ -87,7 +87,7 @@ class ReplyTee:
             self._session.report_reply(reply)
 
     def _finish(self) -> StreamedReply | None:
-        """The complete reply at the first call. None at later calls, or if nothing was received."""
+        """The received reply, if this is the first call; None at later calls, or if nothing was received."""
         if self._is_finished:
             return None
         self._is_finished = True

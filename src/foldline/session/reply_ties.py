@@ -1,18 +1,24 @@
-"""Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view."""
+"""Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view.
+
+A reply that was added without its id gets one, if the messages before it do not show where the reply begins. Two
+replies that follow each other can then be told from one reply that consists of two messages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
-from foldline.message import Message, Meta
+from foldline.message import REPLY_TO_VIEW, Media, Message, Meta, Text, ToolResult
 from foldline.session.state import State
 from foldline.view.bound_thinking import has_thinking
 from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
+from foldline.wire.formats import grammar_of
+from foldline.wire.repair.reasoning_order import is_reasoning
 
 
 def is_untied(message: Message) -> bool:
-    """Whether a message is a reply with usage or thinking for which no view is stored yet."""
+    """Whether a message is a reply that has usage or thinking, but no stored view yet."""
     if message.role != "assistant" or message.meta.view:
         return False
     return message.meta.usage is not None or has_thinking(message)
@@ -20,69 +26,126 @@ def is_untied(message: Message) -> bool:
 
 def tie_reply(message: Message, identity: ViewIdentity) -> Message:
     """The reply, with the identity of the view that it answers."""
+    return _with_meta(message, message.meta.reply, str(identity))
+
+
+def _with_meta(message: Message, reply: str, view: str) -> Message:
+    """The message with this reply id and this view."""
     meta = message.meta
-    tied = Meta(
-        reply=meta.reply,
+    changed = Meta(
+        reply=reply,
         model=meta.model,
         stop=meta.stop,
         usage=meta.usage,
         at=meta.at,
         hidden=meta.hidden,
         source=meta.source,
-        view=str(identity),
+        view=view,
     )  # `replace` would take several times as long
-    return Message(role=message.role, parts=message.parts, kind=message.kind, meta=tied, wire=message.wire)
+    return Message(role=message.role, parts=message.parts, kind=message.kind, meta=changed, wire=message.wire)
 
 
 def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Message]:
-    """The messages. Each reply without a stored view gets this identity."""
+    """The messages. Each reply that has no view yet gets the view `identity`."""
     return [tie_reply(message, identity) if is_untied(message) else message for message in messages]
 
 
 class ReplyTies:
-    """For each added reply that has usage, stores the identity of the view that the caller got before it."""
+    """Remembers the last view that the caller got, and stores its identity with the replies that are added next.
 
-    __slots__ = ("_is_answered", "view")
+    The view is stored only if the reply has usage or bound thinking. If a reply without an id could be mistaken for a
+    part of another reply, the reply gets an id that is derived from the view.
+    """
+
+    __slots__ = ("_has_grown", "_is_answered", "_view")
 
     def __init__(self) -> None:
-        self.view: ViewIdentity | None = None
-        """The identity of the last view that the caller got.
+        self._view: ViewIdentity | None = None
+        """The identity of the last view that the caller got."""
+        self._has_grown = self._is_answered = False
+        """Whether other messages came after a reply to `_view`, and whether the last message is a reply to it."""
 
-        If messages were added after its reply, the identity of the view that grew from it.
+    @property
+    def view(self) -> ViewIdentity | None:
+        """The identity of the view that the next reply answers: the last view that the caller got, or None.
+
+        If a reply to that view was followed by other messages, the view is extended by the messages added since.
         """
-        self._is_answered = False
-        """Whether the last message is a reply."""
+        return self._view.extension if self._has_grown and self._view is not None else self._view
 
     def follow(self, view: ViewIdentity | None) -> None:
         """Record that the caller got this view, so that the next reply answers it."""
-        self.view, self._is_answered = view, False
+        self._view, self._has_grown, self._is_answered = view, False, False
 
-    def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State) -> None:
-        """For each reply that has usage, store the view that it answers: `answered`, or the last view.
+    def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State, changed_at: int) -> None:
+        """Store in each reply the view that it answers, and an id if the reply needs one.
 
-        If the caller adds messages and further replies without getting a new view, it has sent the last view plus these
-        messages.
+        The view is stored only if the reply has usage or bound thinking. The first reply answers the view `answered`
+        or, if that is None, the last view that the caller got. If the caller adds messages and another reply without
+        getting a new view, this reply counts as an answer to the last view plus these messages. `changed_at` is
+        `Snapshot.changed_at` before the messages are added.
         """
-        view, is_answered = self.view, self._is_answered
+        is_answered = self._is_answered
+        reply = state.timeline.messages[-1].meta.reply if is_answered and state.timeline.messages else None
         for index, message in enumerate(messages):
             if message.role != "assistant":
-                if is_answered and view is not None:
-                    view, is_answered = view.extension, False
+                self._has_grown = self._has_grown or is_answered
+                is_answered, reply = False, None
                 continue
             is_answered = True
-            if message.meta.usage is not None and is_untied(message):
-                messages[index] = tie_reply(message, answered or view or _next_view(state, messages[:index]))
+            known = answered or (None if self._has_grown else self._view)
+            if known is not None and known.length >= 0 and not message.meta.reply:
+                if reply is None:
+                    reply = "" if not index and _begins_reply(state) else _reply_id(messages, index, known, state)
+                messages[index] = _with_meta(message, reply, message.meta.view) if reply else message
+            if (message.meta.usage is not None or state.binds_thinking) and is_untied(message):
+                sent = answered or self.view or _next_view(state, messages[:index], changed_at)
+                messages[index] = tie_reply(messages[index], sent)
                 answered = None
-        self.view, self._is_answered = view, is_answered
+        self._is_answered = is_answered
 
 
-def _next_view(state: State, added: Sequence[Message]) -> ViewIdentity:
-    """The identity of the view that a reply answers, if the caller got no view from this object.
+def _begins_reply(state: State) -> bool:
+    """Whether an assistant message that is added now is certain to begin a new reply.
 
-    `added` are the messages that are added before the reply. For the first reply after a fold or another change, the
-    view is unknown: the reply may answer an earlier view of another process.
+    This is the case if every call has its result, all reasoning has its output, and a prompt or results follow the last
+    reply.
     """
-    changed_at = state.snapshot.changed_at
+    timeline = state.timeline
+    if not timeline.is_complete:
+        return False
+    for message in reversed(timeline.messages):
+        if message.role == "assistant":
+            return False
+        if message.role == "system":
+            continue
+        for part in message.parts:
+            if part.text.strip() if type(part) is Text else isinstance(part, (ToolResult, Media)):
+                return True  # every request shows such a part, or a placeholder for it
+    return False
+
+
+def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, state: State) -> str:
+    """The id for the reply `messages[index]`, which has no id. The id is derived from the view `answered`.
+
+    `messages` are all messages that are added now. If the message before the reply is its reasoning item, the reply
+    gets the id of that item, even if the caller got a view between the two.
+    """
+    if grammar_of(state.setup.format).reasoning_followed and not has_thinking(messages[index]):
+        earlier = chain(reversed(messages[:index]), reversed(state.timeline.messages))
+        before = next((each for each in earlier if each.role == "assistant"), None)
+        if before is not None and is_reasoning(before):
+            return before.meta.reply
+    return f"{REPLY_TO_VIEW}{answered.length}"
+
+
+def _next_view(state: State, added: Sequence[Message], changed_at: int) -> ViewIdentity:
+    """The identity of the view that a reply is assumed to answer if the caller got no view from this session object.
+
+    This is the current view, extended by the messages before the reply. But the first reply after a fold or another
+    change may answer a view that another process made before the change, so its view is `UNKNOWN_VIEW`. `added` are the
+    messages that are added together with the reply, before it.
+    """
     if changed_at:
         known = islice(state.timeline.messages, changed_at, None)
         if not any(message.role == "assistant" for message in chain(known, added)):

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from foldline.digest.digester import Digester, DigesterCall
-from foldline.digest.endpoints import digester_of
-from foldline.errors import Conflict, FoldlineError, InputError
+from foldline.digesters import digester_of
+from foldline.errors import ConfigError, Conflict, FoldlineError, InputError, check_type
 from foldline.events import Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
@@ -33,7 +34,7 @@ from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.result import RecallResult
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
-from foldline.session.added_values import check_input, clear_format
+from foldline.session.added_values import check_input, check_messages, clear_format
 from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
 from foldline.session.message_times import with_times
@@ -54,18 +55,17 @@ from foldline.wire.streaming.assembler import StreamedReply
 from foldline.wire.streaming.stream_events import is_stream
 
 if TYPE_CHECKING:
-    from foldline.session.worker import LeaseKeeper, Worker
+    from foldline.session.lease import LeaseKeeper
+    from foldline.session.worker import Worker
 
 Clock: TypeAlias = Callable[[], float | None]
-_NO_STREAMS = frozenset((dict, Message))
-"""The types of most added values. They are never streams, so the check for a stream is skipped."""
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def _locked(call: Call) -> Call:
-    """A decorator: the method holds the session's lock.
+    """A decorator that holds the session's lock while the method runs.
 
-    If the previous call was interrupted, the state is loaded again.
+    If the previous call was interrupted, the state is first loaded again.
     """
 
     @wraps(call)
@@ -114,6 +114,9 @@ class Session:
         `clock` returns seconds since 1970, or None if the time is unknown. If a rule of the policy is about cost, each
         added message gets its time from the clock, so that the record shows when the prompt cache has expired.
         """
+        for call, what in ((listener, "listener"), (clock, "clock")):
+            if call is not None and not callable(call):
+                raise ConfigError(f"{what} must be a function, not {type(call).__name__}", hint=f"pass it as {what}=…")
         self.name, self.listener, self.worker = name, listener, worker
         self.record, self.clock = record or MemoryRecord(), clock
         self.lock = RLock()
@@ -132,21 +135,22 @@ class Session:
     # The state
 
     def reload(self, **given: Any) -> None:
-        """Derive the state from the record, with the given settings or, by default, the stored ones."""
+        """Derive the state from the record. Settings that are not given are read from the record."""
         snapshot = self.record.snapshot()
         settings = setup(snapshot.settings, counter=self._counter, definitions=self._definitions, **given)
         if given.get("tools") is not None:
             self._definitions = settings.definitions
+        row = settings.row()
+        if row != snapshot.settings:
+            try:
+                version = self.record.configure(row, snapshot.version.entry)
+            except Conflict:
+                self.reload(**given)
+                return
+            snapshot = replace(snapshot, version=version, settings=row, changed_at=version.length)
         self.state = State(settings, snapshot, self.record.read)
         self.digester = choose_digester(self._digester, settings.policy)
         self._events.follow(self.state)
-        if settings.row() != snapshot.settings:
-            try:
-                version = self.record.configure(settings.row(), snapshot.version.entry)
-            except Conflict:
-                self.reload(**given)
-            else:
-                self.state.follow(version, settings=settings.row(), changed_at=version.length)
 
     def refresh(self) -> None:
         """Read the changes that other processes have made to the record."""
@@ -181,15 +185,12 @@ class Session:
         view that `view` returned. The usage of the reply is used only for that view and for views that grew from it.
         A stream is read to its end; use `stream` if you need its events.
         """
-        if not _NO_STREAMS.issuperset(map(type, things)):
-            for index, thing in enumerate(things):
-                if is_stream(thing):
-                    self._add(things[:index], format, view)
-                    for _ in self.stream(thing, format=format, view=view):
-                        pass
-                    self.add(*things[index + 1 :], format=format, view=view)
-                    return
-        self._add(things, format, view)
+        check_messages(things)
+        rest = self._add(things, format, view)
+        while rest:
+            for _ in self.stream(rest[0], format=format, view=view):
+                pass
+            rest = self._add(rest[1:], format, view)
 
     def stream(
         self, stream: Any, *, format: str | None = None, view: View | ViewIdentity | str | None = None
@@ -210,11 +211,13 @@ class Session:
             self.emit("interrupted", stop=reply.stop, lost=lost)
 
     @_locked
-    def _add(self, things: Sequence[Any], format: str | None, view: View | ViewIdentity | str | None) -> None:
-        answered = None if view is None else identity_of(view)
+    def _add(self, things: Sequence[Any], format: str | None, view: View | ViewIdentity | str | None) -> Sequence[Any]:
+        """Add the values that precede the first stream, and return this stream and the values that follow it."""
+        answered, changed_at = None if view is None else identity_of(view), self.state.snapshot.changed_at
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
-        for thing in things:
+        rest: Sequence[Any] = ()
+        for index, thing in enumerate(things):
             is_message = isinstance(thing, Message)
             if is_message and (known or thing.wire is None):
                 messages.append(thing)
@@ -222,6 +225,9 @@ class Session:
             if not is_message and (plain := plain_message(thing, format or self.state.setup.format)) is not None:
                 messages.append(plain)
                 continue
+            if not is_message and type(thing) is not dict and is_stream(thing):
+                rest = things[index:]
+                break
             if not is_message:
                 check_input(thing)
             if not known and (sign := clear_format(thing)) is not None:
@@ -229,9 +235,9 @@ class Session:
                 known = True
             messages += (thing,) if is_message else parse(thing, format, default=self.format).messages
         if not messages:
-            return
+            return rest
         state = self.state
-        self._ties.tie(messages, answered, state)
+        self._ties.tie(messages, answered, state, changed_at)
         if state.needs_times:
             messages = with_times(messages, self.clock())
         version = self.record.append(messages)
@@ -243,6 +249,7 @@ class Session:
                 state.add(message)
         if self.state.compacted_at >= version.length - len(messages):
             fold_at_native_summary(self)
+        return rest
 
     @_locked
     def view(self) -> View:
@@ -276,10 +283,11 @@ class Session:
 
     @_locked
     def continuation(self) -> Continuation | None:
-        """How to continue a reply that stopped at its length limit. None if the last message is complete.
+        """How to continue a reply that stopped at its length limit.
 
-        None also after `continue_max` attempts in a row. Otherwise replace the last message of the view by `reply`
-        (remove it if `reply` is None), append `prompt`, and send that. Then add the prompt to the session.
+        Returns None if the last message is complete, or after `continue_max` attempts in a row. Otherwise, replace the
+        last message of the view by the `reply` of the result, or remove that message if `reply` is None. Append the
+        `prompt` of the result, and send this request. Then add the prompt to the session.
         """
         self.refresh()
         return continuation(self.timeline.messages, most=self.policy.continue_max)
@@ -287,20 +295,27 @@ class Session:
     # Folds
 
     @_locked
-    def fold(self, *, instructions: str = "", force: bool = False, digest: str | None = None) -> Fold | None:
+    def fold(
+        self, *, instructions: str = "", force: bool = False, digest: str | None = None, refused: bool = False
+    ) -> Fold | None:
         """Fold now, as far as the policy's floors allow. With `force`, fold everything before the last user turn.
 
-        `instructions` are passed to the digester and never become part of the view. `digest` is a text of your own that
-        is used as the digest. Returns None if nothing was folded; `skip_reason` then says why.
+        Set `refused` after the provider refused the view as too large (`foldline.is_overflow`). The fold then makes the
+        view much smaller, and messages that the floors protect are folded, too. `instructions` are passed to the
+        digester and never become part of the view. `digest` is a text of your own that is used as the digest. Returns
+        None if nothing was folded; `skip_reason` then says why.
         """
+        for value, what in ((instructions, "instructions"), ("" if digest is None else digest, "digest")):
+            check_type(value, str, what, hint="pass a text")
         for _ in range(ATTEMPTS):
             self.refresh()
-            folds, plan = self.folds, self.state.plan_by_hand(force=force)
+            folds, plan = self.folds, self.state.plan_by_hand(force=force, refused=refused)
             self.skip_reason = plan.skip_reason
             if plan.fold is None:
                 self.emit("skipped", reason=plan.skip_reason)
                 return None
-            options = WriteOptions(must=force, instructions=instructions, text=digest)
+            can_wait = not refused and self.state.fits
+            options = WriteOptions(must=force or refused, can_wait=can_wait, instructions=instructions, text=digest)
             if folding.make_fold(self, plan.fold, options):
                 if self.folds > folds:
                     return self.timeline.fold
@@ -312,11 +327,13 @@ class Session:
     def preview(self, *, instructions: str = "", force: bool = False, before: str = "") -> Preview | None:
         """A preview of what `fold` would do now, with its cost. Pass it to `approve` to make that fold.
 
-        `before` is the handle of a message. Everything before it is folded, except for a step that would be split; the
-        policy's floors do not apply. Returns None if nothing would be folded; `skip_reason` then says why.
+        If `before` is the handle of a message, everything before this message is folded, and the policy's floors do not
+        apply. If the message is inside a step, the whole step is kept. Returns None if nothing would be folded;
+        `skip_reason` then says why.
         """
         self.refresh()
-        return folding.preview_fold(self, WriteOptions(must=force, instructions=instructions), before)
+        options = WriteOptions(must=force, can_wait=self.state.fits, instructions=instructions)
+        return folding.preview_fold(self, options, before)
 
     @_locked
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
@@ -324,6 +341,7 @@ class Session:
 
         Raises `Conflict` if the session was changed after the preview. Adding messages does not count as a change.
         """
+        check_type(preview, Preview, "a preview", hint="approve(session.preview()), if the preview is not None")
         self.refresh()
         return folding.approve_fold(self, preview, digest)
 
@@ -335,11 +353,23 @@ class Session:
         self.reload()
 
     @_locked
-    def work(self, claim: Claim, cancel: LeaseKeeper, *, local: str = "") -> bool:
-        """Make the fold that is due, for a worker that claimed its job.
+    def refold(self) -> None:
+        """Restore the fold that was taken back last, with the same digest.
 
-        Returns False if none is due. Raises `Conflict` if the session has changed. If `local` is not empty, the digest
-        is written without a model, and `local` is recorded as the reason.
+        Raises `InputError` if no fold was taken back, if a new fold was made since then, or if a message that the fold
+        would remove was pinned since then.
+        """
+        self.refresh()
+        folding.check_refold(self.state)
+        self.record.refold(self.state.snapshot.version.entry)
+        self.reload()
+
+    @_locked
+    def work(self, claim: Claim, cancel: LeaseKeeper, *, local: str = "") -> bool:
+        """Make the fold that is due, for a worker that claimed the job.
+
+        Returns False if no fold is due. Raises `Conflict` if the session has changed. If `local` is not empty, the
+        digest is written without a model, and `local` is recorded as the reason.
         """
         self.refresh()
         folds, plan = self.folds, self.state.plan()
@@ -347,19 +377,20 @@ class Session:
             return False
         options = WriteOptions(must=plan.verdict.need is Need.HARD, local=local, cancel=cancel)
         if not folding.make_fold(self, plan.fold, options, claim):
-            raise Conflict("the session has changed since the fold was planned", hint="its digest is dropped")
+            raise Conflict(
+                "the session has changed since the fold was planned", hint="the fold was discarded; plan it again"
+            )
         return self.folds > folds
 
     def cancel(self) -> bool:
-        """Cancel the fold that is being made in the background or in another thread. Returns False if there is none.
+        """Cancel the fold that is being made in the background, in another thread or in another process.
 
-        The digester is told to stop, and the fold is not committed.
+        The digester is told to stop, and the fold is not committed. Returns False if no fold is being made.
         """
         running = self.running
         stopped = isinstance(running, Cancellation) and running.cancel()
-        if self.worker is not None:
-            stopped = self.worker.cancel(self.record.search_target()[1]) or stopped
-        return self.record.cancel() or stopped
+        stopped = self.record.cancel_direct() or stopped
+        return folding.cancel_background_fold(self) or stopped
 
     # Pins, branches, recall
 
@@ -370,15 +401,21 @@ class Session:
 
     @_locked
     def unpin(self, name: str) -> None:
-        """Remove a pin."""
+        """Remove a pin. Raises `InputError` for an unknown name."""
+        self.refresh()
+        if name not in self.state.snapshot.pins:
+            names = ", ".join(map(repr, self.state.snapshot.pins))
+            raise InputError(f"unknown pin {name!r}", hint=f"the pins are {names}" if names else "nothing is pinned")
         self._change(lambda entry: self.record.unpin(name, entry))
 
     @_locked
     def branch(self, name: str, *, at: int | None = None) -> Session:
         """A new session that starts with the first `at` messages, by default with all messages."""
+        check_type(name, str, "the name of a branch", hint='branch("second try")')
+        check_type(len(self) if at is None else at, int, "at", hint="pass a number of messages")
         self.refresh()
         record = self.record.fork(name, len(self.timeline) if at is None else at)
-        return Session(
+        fork = Session(
             tools=self._definitions,
             digester=self._digester,
             record=record,
@@ -388,16 +425,19 @@ class Session:
             counter=self._counter,
             clock=self.clock,
         )
+        fork.writer.begin_with(self.writer, fork.state, moves=self.state.snapshot.moves)
+        return fork
 
     def recall(
         self, query: str = "", *, handle: str = "", tokens: int = TOKENS, everywhere: bool = False
     ) -> RecallResult:
-        """The passages that match a query, the best first, or the messages of a handle; at most `tokens` tokens.
+        """The passages that match a query (the best first), or the messages of a handle.
 
-        The result can be printed and iterated; `to_dict()` returns it as JSON values.
+        The result has at most `tokens` tokens. It can be printed and iterated; `to_dict()` returns it as JSON values.
         """
         if bool(query) == bool(handle):
-            raise InputError("recall needs a query or a handle", hint='recall("which port?") or recall(handle="#12")')
+            what = "recall takes a query or a handle, not both" if query else "recall needs a query or a handle"
+            raise InputError(what, hint='recall("which port?") or recall(handle="#12")')
         (store, branch), counter = self.record.search_target(), self.state.setup.counter
         if handle:
             found = fetch(store, branch, parse_handle(handle), tokens=tokens, counter=counter)
@@ -413,7 +453,12 @@ class Session:
 
     @_locked
     def rewind(self, length: int) -> None:
-        """Go back to the first `length` messages. A ledger keeps the others."""
+        """Go back to the first `length` messages. A ledger keeps the later messages."""
+        check_type(length, int, "length", hint="pass a number of messages")
+        if not 0 <= length <= len(self):
+            raise InputError(
+                f"the session has {len(self)} messages, not {length}", hint="pass a length from 0 to that number"
+            )
         self._change(lambda entry: self.record.move(length, entry))
 
     def _change(self, change: Callable[[int], object]) -> None:
@@ -463,21 +508,22 @@ class Session:
         load, model = self.load(), self.model.name or "no model"
         name = f"{self.name!r}, " if self.name else ""
         size = f"{format_tokens(load.request, self.state.setup.counter.exact)} of {format_tokens(load.usable, True)}"
+        size += " assumed" if self.state.setup.assumption else ""
         return f"<Session {name}{model}: {len(self)} messages, {size} tokens, {self.folds} folds>"
 
     @property
     def folds(self) -> int:
-        """The number of folds in force."""
+        """The number of folds, without those that were undone."""
         return self.state.snapshot.folds
 
     @property
     def refusal(self) -> Refusal | None:
-        """The last fold that was not made; None if a fold was made since then."""
+        """The last fold that was refused, with the cause; None if a fold was made since then."""
         return self.state.snapshot.refusal
 
     @property
     def timeline(self) -> Timeline:
-        """The messages with their index."""
+        """The messages with their sizes, steps, turns and legal cuts."""
         return self.state.timeline
 
     @property
@@ -497,7 +543,7 @@ class Session:
 
     @property
     def window(self) -> int:
-        """The model's limit in tokens."""
+        """The context window in tokens."""
         return self.state.setup.window
 
     @property
@@ -510,5 +556,5 @@ class Session:
         return self.state.size(message)
 
     def load(self) -> Load:
-        """The figures that the gate tests."""
+        """The size of the request that would be sent now, its blocks, and the largest request allowed."""
         return self.state.load()

@@ -1,24 +1,24 @@
 """The setup of a session: model, policy, wire format and tools, and the limits that follow from them.
 
-The record stores the choices as one settings entry; everything else here is computed from them.
+The record stores these choices as one settings entry. Everything else in a setup is computed from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from foldline.errors import ConfigError
+from foldline.errors import ConfigError, check_type
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import TEXT_ONLY, Framing, tools_tokens
 from foldline.measure.tokenizers import counter_for
-from foldline.models.table import Model
+from foldline.models.table import Model, misspelled_name, similar_name
 from foldline.models.table import model as model_of
 from foldline.plan.media_budget import MediaAllowance, bytes_for_media
 from foldline.policy import Policy, no_usable_window, read_knobs
-from foldline.wire.formats import REQUEST_FORMATS, framing_of, grammar_of
-from foldline.wire.tool_definitions import json_tools
+from foldline.wire.formats import REQUEST_FORMATS, element_format, framing_of, grammar_of
+from foldline.wire.tool_definitions import json_tools, tools_hash
 
 DEFAULT_POLICY = "balanced"
 DEFAULT_FORMAT = "openai"
@@ -39,12 +39,16 @@ class Setup:
     """Tokens of the tool definitions."""
     definitions: tuple[Any, ...] | None
     """The tool definitions; None if another process gave them, so that only their size is known."""
+    tools_key: str
+    """The hash of the tool definitions (see `tools_hash`). If they are unknown, the hash in the record."""
+    stored_tools_key: str
+    """The hash for the record: that of the tools that were given last, by this or by another process."""
     extra: int
     """Tokens of everything else in each request, apart from messages and tools."""
     counter: Counter
     framing: Framing
     measured: bool
-    """Whether sizes are counted in the model's tokens, so that usage figures can be used as anchors."""
+    """Whether sizes are counted in the model's tokens. Only then can reported usage correct them."""
     window: int
     assumption: str
     """The reason why the window is a guess; "" if the policy or the model table states it."""
@@ -53,7 +57,7 @@ class Setup:
     arrival_limit: int
     """Results of at least this many tokens are pruned on arrival.
 
-    Without a limit in the policy, the value is larger than any result.
+    If the policy has no such limit, the value is larger than any result.
     """
     media: MediaAllowance
 
@@ -65,11 +69,22 @@ class Setup:
             if value != getattr(defaults, knob.name):
                 knobs[knob.name] = [str(item) for item in value] if isinstance(value, tuple) else value
         row: dict[str, Any] = {"model": self.model.name, "policy": knobs, "tools": self.tools}
+        if self.stored_tools_key:
+            row["tools_key"] = self.stored_tools_key
         if self.format_known:
             row["format"] = self.format
         if self.extra:
             row["extra"] = self.extra
         return row
+
+
+def policy_of(policy: Policy | str) -> Policy:
+    """The given policy. If a name is given, the preset with this name."""
+    if isinstance(policy, str):
+        return Policy.preset(policy)
+    hint = 'policy="balanced", or Policy.preset("balanced").but(window_tokens=…)'
+    check_type(policy, Policy, "policy", hint=hint)
+    return policy
 
 
 def setup(  # noqa: PLR0913 (all are named at the call)
@@ -85,14 +100,20 @@ def setup(  # noqa: PLR0913 (all are named at the call)
 ) -> Setup:
     """The setup for stored settings, changed by the arguments that are given.
 
-    `tools` replace the stored tools. `definitions` are the tools that were given to this object earlier; if another
-    process has changed the tools since then, the larger of the two sizes is used. If the policy counts with the model's
-    counter, `counter` is used in its place.
+    `tools` replace the stored tools. `definitions` are the tools that the caller gave to the same session object
+    earlier. If another process has changed the tools since then, the larger of the two tool sizes is used. If the
+    policy counts with the model's counter, `counter` replaces the model's counter.
     """
     if policy is None:
         chosen = Policy(**read_knobs(row["policy"], "the record")) if row else Policy.preset(DEFAULT_POLICY)
     else:
-        chosen = Policy.preset(policy) if isinstance(policy, str) else policy
+        chosen = policy_of(policy)
+    check_type(extra_tokens or 0, int, "extra_tokens", hint="pass a number of tokens")
+    if extra_tokens is not None and extra_tokens < 0:
+        raise ConfigError(f"extra_tokens must not be negative: {extra_tokens}", hint="pass 0 or more")
+    if counter is not None and not callable(getattr(counter, "count", None)):
+        hint = "pass an object with the members of foldline.measure.estimator.Counter: name, exact, count(text)"
+        raise ConfigError(f"not a counter: {type(counter).__name__}", hint=hint)
     if model is not None and not isinstance(model, str):
         raise ConfigError(f'model must be a text such as "claude-sonnet-5", not {type(model).__name__}')
     known = model_of(row.get("model", "") if model is None else model)
@@ -104,7 +125,7 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     measured = chosen.counter == "model"
     if counter is None or not measured:
         counter = counter_for(known.name, kind=chosen.counter)
-    framing = framing_of(used, known.media) if measured else TEXT_ONLY
+    framing = _framing(used, known) if measured else TEXT_ONLY
     window = chosen.window_tokens or known.window
     reply = min(known.reply, window // 4) if chosen.reply_tokens is None else chosen.reply_tokens
     usable = window - reply - chosen.reserve_tokens
@@ -118,7 +139,8 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         definitions = json_tools(tools)
     size = 0 if definitions is None else tools_tokens(definitions, counter, framing)
     is_replaced = tools is not None or (model is not None and definitions is not None)
-    stored = 0 if is_replaced else row.get("tools", 0)
+    stored, stored_key = 0 if is_replaced else row.get("tools", 0), row.get("tools_key", "")
+    tools_key = stored_key if definitions is None else tools_hash(definitions)
     return Setup(
         model=known,
         policy=chosen,
@@ -126,12 +148,14 @@ def setup(  # noqa: PLR0913 (all are named at the call)
         format_known=bool(given),
         tools=max(stored, size),
         definitions=() if definitions is None and not stored else definitions,
+        tools_key=tools_key,
+        stored_tools_key=stored_key if tools is None else tools_key,
         extra=row.get("extra", 0) if extra_tokens is None else extra_tokens,
         counter=counter,
         framing=framing,
         measured=measured,
         window=window,
-        assumption="" if chosen.window_tokens or known.is_window_known else _assumption(known),
+        assumption="" if chosen.window_tokens else _assumption(known),
         usable=usable,
         arrival_limit=min(limit for limit in arrival_limits if limit is not None),
         media=MediaAllowance(
@@ -145,6 +169,17 @@ def setup(  # noqa: PLR0913 (all are named at the call)
     )
 
 
+def _framing(format: str, model: Model) -> Framing:
+    """The framing of a format. Thinking can be sent only in the format in which the model wrote it."""
+    others = frozenset(REQUEST_FORMATS) - {element_format(format)}
+    return replace(framing_of(format, model.media), unsent_thinking=others)
+
+
 def _assumption(model: Model) -> str:
+    """The reason why the window of a model is a guess; "" if it is known."""
+    similar = misspelled_name(model.name) if model.is_window_known else similar_name(model.name) if model.name else ""
+    if model.is_window_known and (not similar or " from " in model.source):  # the user's table names this model
+        return ""
     named = f"the model {model.name!r} is unknown" if model.name else "no model was named"
-    return f"{named}; set window_tokens if its window is not {model.window:,} tokens"
+    meant = f" (did you mean {similar}?)" if similar else ""
+    return f"{named}{meant}; set window_tokens if its window is not {model.window:,} tokens"

@@ -1,4 +1,4 @@
-"""In-memory projection of one branch: sizes, legal cuts, usage, costs, media, the fold in force.
+"""The state of one branch in memory: sizes, legal cuts, usage, costs, media, the fold in force.
 
 A state is derived from a snapshot of the record and its messages, and from nothing else, so two processes that read the
 same rows have the same state. The time to add a message does not depend on the number of messages.
@@ -12,15 +12,17 @@ from itertools import chain
 from typing import Any
 
 from foldline.fold import Digest, Fold, Target
+from foldline.human_input import is_human_prompt
+from foldline.measure.calibration import Calibration
 from foldline.measure.estimator import MARGIN
 from foldline.measure.message_size import message_tokens, part_tokens
-from foldline.measure.usage_anchor import SAME_REQUEST, Calibration, Evidence, Gauge
+from foldline.measure.usage_anchor import SAME_REQUEST, Evidence, Gauge
 from foldline.message import Message, Thinking
 from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
-from foldline.plan.gate import NOTHING_DUE, Load, Verdict, gate
+from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, gate, limit
 from foldline.plan.media_budget import MediaBudget, without_oversized_media
-from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, manual_fold, plan
+from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, fold_refused, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
 from foldline.plan.remedy import can_fold
 from foldline.plan.timeline import Timeline, handle, traits_of
@@ -28,9 +30,9 @@ from foldline.policy import Rule
 from foldline.session.block_table import scale_blocks
 from foldline.session.record import Snapshot, Version
 from foldline.session.setup import Setup
-from foldline.view.bound_thinking import answers_view, has_thinking, without_thinking
+from foldline.view.bound_thinking import has_thinking, is_unbound, without_thinking
 from foldline.view.compose import ComposedView, View, head
-from foldline.view.identity import ViewIdentity, view_key
+from foldline.view.identity import ViewIdentity, binding_after, binding_key, view_key
 from foldline.view.image_scaling import downscaled
 from foldline.view.native_blocks import without_foreign_blocks
 from foldline.wire.formats import element_format
@@ -55,7 +57,7 @@ class State:
         self.timeline = Timeline()
         self.timeline.pins = {position: name for name, position in snapshot.pins.items()}
         self.timeline.target = Target(element_format(setup.format), setup.model.name, setup.model.vendor)
-        self.gauge = Gauge(calibration=self._initial_calibration())
+        self.gauge = self._new_gauge(self._initial_calibration())
         self.latched: tuple[Rule, ...] = ()
         """The latched rules that have fired since the last fold."""
         self.pruned = 0
@@ -67,7 +69,12 @@ class State:
         """The costs and savings of the conversation; None if no rule of the policy depends on costs."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._view_key = self._key_with(None)
-        self._binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
+        self.binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
+        """Whether the provider accepts thinking only behind the prefix that it was written for."""
+        self._binding = self._binding_with(None)
+        """The hash of the prefix to which the thinking of the next reply is bound; "" if thinking is not bound."""
+        self._is_plain = self._account is None and not self.binds_thinking
+        """Whether an ordinary message is only appended: there is no cost account, and thinking is not bound."""
         self.unbound = 0
         """Number of messages in the view whose thinking is bound to another view.
 
@@ -76,6 +83,11 @@ class State:
         self.compacted_at = -1
         """Index of the newest message with a compaction block of a provider; -1 if none was read."""
         self._read_all(read)
+
+    def _new_gauge(self, calibration: Calibration) -> Gauge:
+        rules = [rule for rule in self.policy.rules if rule.basis == "request" and rule.action in {"fold", "clip"}]
+        fold_at = min([self.usable, *(limit(rule, self.usable) for rule in rules)])
+        return Gauge(calibration=calibration, limit=fold_at, is_exact=self._counter.exact)
 
     def _initial_calibration(self) -> Calibration:
         return Calibration(hidden=self.tools, drops_thinking=self.model.drops_thinking)
@@ -86,7 +98,7 @@ class State:
         return Version(len(self.timeline.messages), self.snapshot.version.entry)
 
     def follow(self, version: Version, **changes: Any) -> None:
-        """Apply a log entry that changes nothing except the snapshot."""
+        """Update the snapshot after a log entry that changes only the snapshot."""
         self.snapshot = replace(self.snapshot, version=version, **changes)
 
     def size(self, message: Message) -> int:
@@ -100,16 +112,17 @@ class State:
         tokens = self._index(message)
         if self._is_measured:
             evidence = SAME_REQUEST if message.meta.usage is None else self._evidence(message.meta.view)
-            self.gauge = self.gauge.add(message, tokens, thinking=self._thinking(message), evidence=evidence)
+            thinking = self._thinking(self.timeline.shown[-1])
+            self.gauge = self.gauge.add(message, tokens, thinking=thinking, evidence=evidence)
         if self._latches:
             self._latch()
 
     def _evidence(self, view: str) -> Evidence | None:
-        """The difference between the current view and the request that the newest usage figure measured.
+        """What the usage of the newest message proves about the current view; None if it proves nothing.
 
-        `view` is the identity, as text, of the view that the message answers. None if the current view did not grow
-        from that view. If that view has the same fold but another model or format, the figure only shows the number of
-        hidden tokens.
+        `view` is the identity, as text, of the view that the newest message answers. The usage proves nothing if the
+        current view did not grow from the answered view. If the answered view has the same fold but another model or
+        format, the usage proves nothing except the number of hidden tokens.
         """
         index, prefix = len(self.timeline) - 1, self.timeline.prefix
         if not view:
@@ -129,7 +142,7 @@ class State:
         return Evidence(missing, prefix[index] - prefix[length], change)
 
     def _tokens(self, length: int) -> int:
-        """Estimated tokens of the view if the session had only its first `length` messages."""
+        """The estimated tokens that the view would have after the first `length` messages of the session."""
         timeline, fold = self.timeline, self.timeline.fold
         tokens = timeline.prefix[timeline.lead] + timeline.prefix[length] - timeline.prefix[timeline.cut]
         return tokens + (fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens if fold else 0)
@@ -138,15 +151,24 @@ class State:
         setup = self.setup
         return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
 
+    def _binding_with(self, fold: Fold | None) -> str:
+        """The value of `_binding` for a view that has this fold and no shortened message."""
+        if not self.binds_thinking:
+            return ""
+        setup = self.setup
+        return binding_key(
+            fold, setup.model.name, setup.format, setup.tools_key, setup.extra, setup.policy.bound_thinking
+        )
+
     def identity(self) -> ViewIdentity:
         """The identity of the current view."""
         timeline, fold = self.timeline, self.timeline.fold
         length, prefix = len(timeline.messages), timeline.prefix
-        if fold is None:  # `_tokens`, without a further call
-            return ViewIdentity(self._view_key, self.tools, length, prefix[length])
-        tokens = prefix[timeline.lead] + prefix[length] - prefix[fold.cut]
-        tokens += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
-        return ViewIdentity(self._view_key, self.tools, length, tokens)
+        tokens = prefix[length]
+        if fold is not None:  # `_tokens`, without a further call
+            tokens += prefix[timeline.lead] - prefix[fold.cut]
+            tokens += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
+        return tuple.__new__(ViewIdentity, (self._view_key, self.tools, length, tokens, self._binding))
 
     def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
         """Add a message to the timeline, and return its size in the view.
@@ -163,7 +185,12 @@ class State:
                 if shown is not None:
                     tokens = self.size(shown)
                     self.pruned += 1
-        if self._binds_thinking and self._is_unbound(message, len(timeline)):
+                    if self.binds_thinking:
+                        self._binding = binding_after(self._binding, len(timeline), tokens)
+            elif self._is_plain and not traits.has_compaction:
+                timeline.append(message, tokens, None, traits)
+                return tokens
+        if self.binds_thinking and is_unbound(message, len(timeline), self._binding):
             self.unbound += 1
             if self.policy.bound_thinking == "strip":
                 shown = without_thinking(shown or message)
@@ -182,24 +209,17 @@ class State:
             self.media.add(shown or message)
         return tokens
 
-    def _is_unbound(self, message: Message, index: int) -> bool:
-        """Whether a message holds thinking that was written for a view with another prefix."""
-        if not has_thinking(message):
-            return False
-        answers = answers_view(message, index, self._view_key, self.tools)
-        return index < self.snapshot.changed_at if answers is None else not answers
-
     def _without_bound_thinking(self, fold: Fold) -> dict[int, tuple[Message, int]]:
         """The stubs of a new fold.
 
         A kept message with thinking that is bound to the previous view is replaced by a copy without this thinking.
         """
         timeline, stubs, self.unbound = self.timeline, dict(fold.stubs), 0
-        if not self._binds_thinking:
+        if not self.binds_thinking:
             return stubs
-        for index in sorted({*fold.pinned, *fold.carried, *range(fold.cut, len(timeline))}):
+        for index in self._kept_indexes(fold):
             shown = stubs[index][0] if index in stubs else timeline.shown[index]
-            if not self._is_unbound(timeline.messages[index], index):
+            if not is_unbound(timeline.messages[index], index, self._binding):
                 continue
             self.unbound += 1
             if self.policy.bound_thinking == "strip" and has_thinking(shown):
@@ -217,7 +237,8 @@ class State:
         return shown
 
     def _thinking(self, message: Message) -> int:
-        if message.role != "assistant" or (self.unbound and not has_thinking(self.timeline.shown[-1])):
+        """The size of the thinking in a message of the view."""
+        if message.role != "assistant":
             return 0
         thoughts = (part for part in message.parts if isinstance(part, Thinking))
         return sum(part_tokens(part, self.setup.counter, self.setup.framing) for part in thoughts)
@@ -238,12 +259,12 @@ class State:
         if fold is not None:
             shared = min(length, fold.made_at, length if (found := self.snapshot.shortest) is None else found)
             fold = self._shared(fold, shared, read)
-            self._view_key = self._key_with(fold)
+            self._view_key, self._binding = self._key_with(fold), self._binding_with(fold)
             self._read_head(fold, read)
             for index, message in enumerate(read(fold.cut, shared), start=fold.cut):
                 self._index(message, fold.stubs.get(index))
             if self.setup.measured:
-                self.gauge = Gauge(calibration=self._stored_calibration(fold))
+                self.gauge = self._new_gauge(self._stored_calibration(fold))
             self._apply(replace(fold, stubs={}))  # the messages that were read have their stubs
             own = {index: stub for index, stub in fold.stubs.items() if index < shared}
             timeline.fold = timeline.fold and replace(timeline.fold, stubs=own)
@@ -251,16 +272,16 @@ class State:
             self.add(message)
 
     def _shared(self, fold: Fold, shared: int, read: Reader) -> Fold:
-        """The fold for this branch. The branch on which the fold was made has the first `shared` messages in common
-        with it.
+        """The fold, adapted to this branch. The fold may have been made on another branch.
 
-        If this branch lacks messages that the other one had when the fold was made, the fold also keeps the newest
-        prompt that both branches have.
+        The branches have `shared` messages in common. At the time of the fold, the other branch may have had messages
+        that this branch does not have. In that case, the adapted fold also keeps the newest prompt of the common
+        messages.
         """
         stop = shared if shared < fold.made_at else 0
         while stop > 0:
             start = max(0, stop - PAGE)
-            found = [index for index, message in enumerate(read(start, stop), start=start) if message.is_prompt]
+            found = [index for index, message in enumerate(read(start, stop), start=start) if is_human_prompt(message)]
             stop = 0 if found else start
             if found and found[-1] < fold.cut and found[-1] not in (*fold.pinned, *fold.carried):
                 tokens = fold.carried_tokens + sum(map(self.size, read(found[-1], found[-1] + 1)))
@@ -302,15 +323,25 @@ class State:
         self._view_key = self._key_with(fold)
         self._apply(fold)
 
+    def _kept_indexes(self, fold: Fold) -> list[int]:
+        """The messages that the view shows after a fold, except for the system messages."""
+        return sorted({*fold.pinned, *fold.carried, *range(fold.cut, len(self.timeline))})
+
     def _apply(self, fold: Fold) -> None:
         timeline = self.timeline
+        self._binding = self._binding_with(fold)
         if fold.digest is not None and fold.digest.native is not None:
             fold = replace(fold, digest_tokens=self.size(fold.digest.message_for(timeline.target)))
         timeline.apply(fold, self._without_bound_thinking(fold))
+        if self.binds_thinking:
+            for index in self._kept_indexes(fold):
+                if timeline.shown[index] is not timeline.messages[index]:
+                    self._binding = binding_after(self._binding, index, timeline.tokens(index))
         if self.setup.measured:
             kept = ((timeline.shown[index], timeline.tokens(index)) for index in range(timeline.cut, len(timeline)))
             front = ((message, self.size(message)) for message in head(timeline))
-            self.gauge = self.gauge.after_fold(chain(front, kept))
+            shown = ((message, tokens, self._thinking(message)) for message, tokens in chain(front, kept))
+            self.gauge = self.gauge.after_fold(shown)
         if self._account is not None:
             stored = fold.learned.get("account", {}) if fold.learned.get("model") == self.model.name else {}
             self._account = FoldAccount(**stored)
@@ -323,9 +354,7 @@ class State:
     def shows(self, index: int) -> bool:
         """Whether the view shows a message and does not shorten it."""
         fold = self.timeline.fold
-        if fold is None or index < self.timeline.lead:
-            return True
-        return index not in fold.stubs and (index >= fold.cut or index in fold.pinned or index in fold.carried)
+        return fold is None or index < self.timeline.lead or fold.shows(index)
 
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:
         """A planned fold with its digest and its final sizes.
@@ -338,10 +367,10 @@ class State:
         whole = replace(fold, digest=digest, stubs={**kept, **fold.stubs})
         beside = timeline.prefix[timeline.lead] + fold.pinned_tokens + fold.carried_tokens
         tokens = sum(self.size(message) for message in head(timeline, whole)) - beside
-        after = fold.after - fold.digest_tokens + tokens
-        learned: dict[str, Any] = asdict(self.gauge.calibration) if setup.measured else {}
+        after = fold.after + self.scaled(tokens - fold.digest_tokens)
+        learned: dict[str, Any] = asdict(self.gauge.trusted_calibration) if setup.measured else {}
         if self._account is not None:
-            proposal = replace(self._proposal(self._newest_time()), folded=after)
+            proposal = replace(self._proposal(self.newest_time), folded=after)
             account = self._account.after_fold(proposal, self._prices)
             learned["account"] = asdict(account)
         if learned:
@@ -356,12 +385,19 @@ class State:
             return NOTHING_TO_DO
         return plan(self.timeline, load, self.policy, self.size, verdict=verdict)
 
-    def plan_by_hand(self, *, force: bool) -> Plan:
-        """The plan of a manual fold."""
+    @property
+    def fits(self) -> bool:
+        """Whether the current view fits the usable window."""
+        return gate(self.load(), self.policy).need is not Need.HARD
+
+    def plan_by_hand(self, *, force: bool, refused: bool = False) -> Plan:
+        """The plan of a manual fold, or of a fold after the provider refused the view as too large."""
+        if refused:
+            return fold_refused(self.timeline, self.load(), self.policy, self.size)
         return manual_fold(self.timeline, self.load(), self.policy, self.size, force=force)
 
     def plan_before(self, index: int) -> Plan:
-        """The plan of a manual fold of everything before a message. A step is not split."""
+        """The plan of a manual fold that removes everything before a message. A step is not split."""
         timeline = self.timeline
         found = timeline.last_cut(self.policy.atom, min(index, timeline.tail))
         if found <= timeline.cut:
@@ -373,7 +409,7 @@ class State:
         return replace(fold_at(self.timeline, self.load(), self.policy, self.size, cut=cut), reason=reason)
 
     def plan_media(self) -> Fold | None:
-        """A fold that only leaves out the oldest media, if there are too many for one request; otherwise None."""
+        """A fold that leaves out the oldest media and nothing else; None if one request can hold all media."""
         if not self.media.totals.number or not self.media.is_exceeded:
             return None
         timeline, before = self.timeline, self.load().request
@@ -385,28 +421,36 @@ class State:
             reason="too many media for one request",
             made_at=len(timeline),
             before=before,
-            after=before - sum(timeline.tokens(index) - tokens for index, (_, tokens) in stubs.items()),
+            after=before - self.scaled(sum(timeline.tokens(index) - tokens for index, (_, tokens) in stubs.items())),
         )
+
+    def scaled(self, tokens: int) -> int:
+        """The number of tokens by the provider's count, estimated from a number of tokens by the session's counter.
+
+        The ratio of the two counts is learned from reported usage.
+        """
+        return round(self.gauge.trusted_calibration.ratio * tokens) if self.setup.measured else tokens
 
     # Costs
 
     def _proposal(self, at: float | None = None) -> FoldProposal:
-        """The effect on the current request of a fold that removes everything that the floors do not protect."""
+        """The effect of a fold on the current request. The fold removes everything that the floors do not protect."""
         floor = cut.floor(self.timeline, self.policy, self.usable)
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _earned_share(self, account: FoldAccount) -> float:
-        """The earned share of the price of a fold (see fold_cost.py); 0 right after a fold."""
+        """How much of the price of a fold is earned (see `FoldAccount.earned_share`); 0 directly after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
-        return 0.0 if is_new else account.earned_share(self._proposal(self._newest_time()), self._prices)
+        return 0.0 if is_new else account.earned_share(self._proposal(self.newest_time), self._prices)
 
     @property
     def needs_times(self) -> bool:
         """Whether a rule depends on the times of the messages."""
         return self._account is not None
 
-    def _newest_time(self) -> float | None:
+    @property
+    def newest_time(self) -> float | None:
         """The time of the newest message, which is taken as the time of the next request; None if unknown.
 
         The time comes from the record and not from a clock, so that every process makes the same decision.
@@ -416,26 +460,30 @@ class State:
     # The request as it stands
 
     def load(self) -> Load:
-        """The figures that the gate tests, with the tokens of each block."""
-        timeline, setup, measured = self.timeline, self.setup, self.setup.measured
-        blocks = timeline.blocks(self.tools)
-        local = sum(blocks.values())
-        request = self.gauge.tokens if measured else local
-        uncertain = measured and not setup.counter.exact
-        return Load(
-            request,
-            timeline.history,
-            len(timeline.messages) - timeline.cut,
-            self.usable,
-            self.tools + max(0, request - local),
-            self.gauge.upper if uncertain else 0,
-            MARGIN if uncertain else 0.0,
-            self._earned_share(self._account) if self._account is not None else 0.0,
-            blocks if request == local else self._scaled(blocks, request),
-        )
+        """The size of the request that would be sent now, its blocks, and the largest request allowed."""
+        timeline, setup = self.timeline, self.setup
+        history, count = timeline.history, len(timeline.messages) - timeline.cut
+        blocks = timeline.blocks(setup.tools, tail=history)
+        request = sum(blocks.values())
+        earned = self._earned_share(self._account) if self._account is not None else 0.0
+        if not self._is_measured:
+            if setup.extra:
+                request, blocks = request + setup.extra, {**blocks, HIDDEN: setup.extra}
+            return Load(request, history, count, self.usable, self.tools, 1.0, 0, 0.0, earned, blocks)
+        local, request, learned = request, self.gauge.tokens, self.gauge.trusted_calibration
+        upper, margin = (0, 0.0) if self._counter.exact else (self.gauge.upper, MARGIN)
+        blocks = blocks if request == local else self._scaled(blocks, request)
+        figures = (learned.hidden, learned.ratio, upper, margin, earned, blocks, not self.gauge.is_anchored)
+        return Load(request, history, count, self.usable, *figures)
+
+    def _source(self) -> str:
+        """The source of the view's size: a counter or a usage report."""
+        if self.setup.counter.exact and not self.gauge.is_anchored:
+            return self.setup.counter.name
+        return self.gauge.count.source if self.setup.measured else self.setup.counter.name
 
     def _scaled(self, blocks: dict[str, int], request: int) -> dict[str, int]:
-        return scale_blocks(blocks, request, hidden=self.gauge.calibration.hidden - self.tools)
+        return scale_blocks(blocks, request, hidden=self.gauge.trusted_calibration.hidden - self.setup.tools)
 
     def messages(self) -> tuple[Message, ...]:
         """The messages of the current view."""
@@ -446,12 +494,12 @@ class State:
         load = load or self.load()
         setup, gauge = self.setup, self.gauge
         composed, policy = self._composed, self.policy
-        return View(  # positional: half the time of keywords
+        fields = (
             composed.messages(),
             load.blocks,
             load.request,
             setup.counter.exact and not gauge.is_anchored,
-            gauge.count.source if setup.measured else setup.counter.name,
+            self._source(),
             setup.window,
             self.usable,
             gate(load, policy, self.latched) if verdict is None else verdict,
@@ -467,10 +515,12 @@ class State:
             setup.model,
             setup.definitions,
         )
+        return View._make(fields)  # half the time of `View(…)`
 
 
 def _time_of_request(newest: Message, reply: Message) -> float | None:
-    """The time at which the request for a reply was sent: that of the newest message before the reply, or else of the
-    reply.
+    """The time at which the request for a reply was sent.
+
+    This is the time of the newest message before the reply. If that time is unknown, the time of the reply is used.
     """
     return reply.meta.at if newest.meta.at is None else newest.meta.at

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class ViewEvents:
-    """Emits the events about views. Remembers the last ones, so that each change is emitted only once."""
+    """Emits the events about views. Remembers what it emitted last, so that each change is emitted only once."""
 
-    __slots__ = ("_arrived", "_assumption", "_fired")
+    __slots__ = ("_arrived", "_assumption", "_fired", "_unbound")
 
     def __init__(self) -> None:
         self._arrived = (0, 0)
@@ -27,9 +27,12 @@ class ViewEvents:
         of broken messages.
         """
         self._assumption = ""
-        """The assumption about the window of which the caller was last informed; "" for none."""
+        """The last reported assumption about the window; "" if there is none."""
         self._fired: tuple[Rule, ...] = ()
         """The rules that had fired at the last event."""
+        self._unbound = (0, 0)
+        """At the last view: the number of folds, and the number of messages whose thinking is bound to another view.
+        """
 
     def follow(self, state: State) -> None:
         """Take over the prunings and repairs of a state without emitting events about them."""
@@ -49,6 +52,9 @@ class ViewEvents:
             session.emit("pruned", results=state.pruned - pruned)
         if self._arrived[1] > broken:
             session.emit("repaired", messages=self._arrived[1] - broken)
+        (folds, unbound), self._unbound = self._unbound, (session.folds, state.unbound)
+        if state.unbound > unbound and session.folds == folds:
+            session.emit("unbound", messages=state.unbound - unbound)
         fired = plan.verdict.fired
         if fired != self._fired:
             before, self._fired = self._fired, fired

@@ -1,11 +1,12 @@
 """Background folds: how a fold is made in the background, and the two kinds of workers that a session can use.
 
 A session requests a fold and returns its view without this fold. A worker claims the job in the ledger, plans the fold
-again from the record, has the digest written, and commits fold and job in one transaction. The commit is refused when
-the claim was lost or anything but messages was added meanwhile. The session reads the fold at its next call.
+again from the record, and writes the digest. Then it commits the fold and completes the job in one transaction. The
+commit is refused if the claim was lost. It is also refused if the record was changed in the meantime, except by added
+messages. The session reads the fold at its next call.
 
-`ThreadWorker` makes folds in threads of this process and holds a claim by a lease that it renews. `RemoteWorker` leaves
-them to `foldline worker` processes (worker_process.py).
+`ThreadWorker` makes folds in threads of this process, and renews the lease of its claim. `RemoteWorker` leaves folds to
+`foldline worker` processes (worker_process.py).
 """
 
 from __future__ import annotations
@@ -19,25 +20,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from foldline.digest.digester import Digester
-from foldline.errors import Cancelled, ConfigError, Conflict, FoldlineError, LedgerError
+from foldline.errors import Cancelled, ConfigError, Conflict, FoldlineError, extra_hint
 from foldline.events import Listener
 from foldline.ledger import Branch, Store
-from foldline.ledger.jobs import CANCELLED, Claim, Jobs
+from foldline.ledger.jobs import CANCELLED, Jobs
 from foldline.redact.redact import redact_error
 from foldline.session.cancellation import Cancellation
+from foldline.session.lease import LEASE_S, SLACK_S, JobStop, LeaseKeeper
 from foldline.session.record import BranchRecord
 from foldline.session.session import Session
 
-LEASE_S = 30.0
-"""A claim expires this many seconds after its last renewal (or heartbeat). Then another worker can claim the job."""
-RENEWALS_PER_LEASE = 3
-CHECK_S = 0.5
-"""Seconds between two checks of whether the claim of a running job is still valid."""
-SLACK_S = 60.0
-"""Seconds that a job may take in addition to the time for its digest."""
 BREAKER_FAILURES = 3
 """After this many failures in a row, the digest is written locally, without a model."""
 BACKOFF_S, MAX_BACKOFF_S = 5.0, 600.0
@@ -65,68 +60,6 @@ class JobOutcome(StrEnum):
     FAILED = "failed"
 
 
-class LeaseKeeper:
-    """Stop signal of a running job.
-
-    The claim is checked often and renewed from time to time. The signal is set if the claim is lost.
-    """
-
-    def __init__(self, jobs: Jobs, claim: Claim, stop: JobStop, lease_s: float | None) -> None:
-        self._jobs, self._claim, self._stop, self._lease_s = jobs, claim, stop, lease_s
-        self.is_lost = False
-        every_s = (lease_s or LEASE_S) / RENEWALS_PER_LEASE
-        self._renew_s, self._check_s = every_s, min(CHECK_S, every_s)
-        self._checked = self._renewed = time.monotonic()
-
-    def is_set(self) -> bool:
-        """Whether the job must stop: the worker is closing, the job was cancelled, or the claim was lost."""
-        now = time.monotonic()
-        if not self.is_lost and now >= self._checked + self._check_s:
-            self._checked = now
-            try:
-                if self._lease_s is not None and now >= self._renewed + self._renew_s:
-                    self._renewed = now
-                    self._jobs.renew(self._claim, lease_s=self._lease_s)
-                else:
-                    self._jobs.check(self._claim)
-            except Conflict:
-                self.is_lost = True
-            except LedgerError:
-                return self._stop.is_set()  # unreachable now; the next check may succeed
-        return self.is_lost or self._stop.is_set()
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep, at most until the job must stop."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self.is_set():
-            self._stop.cancellation.sleep(min(left, self._check_s))
-
-    def begin_commit(self) -> None:
-        """Raise `Cancelled` if the job must stop.
-
-        If the claim is lost after this check, the ledger refuses the commit.
-        """
-        self._checked = 0.0
-        if self.is_set():
-            raise Cancelled("the job was cancelled or lost its claim", hint="its digest is dropped")
-        self._stop.cancellation.begin_commit()
-
-    def fail_commit(self) -> None:
-        """Allow cancellation again, since nothing was committed."""
-        self._stop.cancellation.fail_commit()
-
-
-class JobStop(NamedTuple):
-    """The two signals that end a job early in this process: its worker stops, or the job is cancelled."""
-
-    worker: threading.Event
-    cancellation: Cancellation
-
-    def is_set(self) -> bool:
-        """Whether the job must stop."""
-        return self.worker.is_set() or self.cancellation.is_set()
-
-
 def run_fold_job(  # noqa: PLR0913  # half of them are keywords
     session: Session,
     jobs: Jobs,
@@ -137,10 +70,11 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
     delivery: str = "",
     requested_at: float | None = None,
 ) -> JobOutcome:
-    """Claim the fold job of a branch and make the fold, unless the request of time `requested_at` was cancelled.
+    """Claim the fold job of a branch and make the fold.
 
-    `delivery` names the queued job that this call runs. The queue then handles the heartbeat, the retries and the
-    back-off. The claim lasts until the deadline, and a second delivery of the same job takes it over.
+    If `requested_at` is the time of a request that was cancelled, no fold is made. `delivery` names the queued job that
+    this call runs; "" if there is no queue. A queue handles the heartbeat, the retries and the back-off itself. So with
+    `delivery`, the claim lasts until the deadline, and a second delivery of the same job takes the claim over.
     """
     deadline_s = session.policy.digest_seconds + SLACK_S
     claim = jobs.claim(
@@ -206,12 +140,12 @@ class ThreadWorker:
         self._sessions: dict[int, Session] = {}
 
     def _reset_after_fork(self) -> None:
-        """In a forked process, reset everything: it has no threads, and inherited locks might stay locked."""
+        """Reset everything in a forked process. The process has no threads, and inherited locks may stay locked."""
         if self._process != os.getpid():
             self._reset()
 
     def request_fold(self, branch: Branch) -> None:
-        """Queue the fold job of a branch, and start a thread if fewer than `CONCURRENCY` are running."""
+        """Queue the fold job of a branch, and start a thread if fewer than `CONCURRENCY` threads are running."""
         self._reset_after_fork()
         with self._lock:
             if self._stop.is_set() or branch.id in self._busy or branch.id in self._queue:
@@ -291,7 +225,7 @@ class ThreadWorker:
         return True
 
     def stop(self) -> None:
-        """Tell running jobs to stop, and start no more jobs. This method does not wait for them."""
+        """Tell running jobs to stop, and start no more jobs. Does not wait until the jobs have stopped."""
         self._reset_after_fork()
         with self._lock:
             self._stop.set()
@@ -342,6 +276,6 @@ def job_queue_module() -> ModuleType:
     try:
         from foldline.session import job_queue  # noqa: PLC0415  # an extra
     except ImportError:
-        hint = "pip install 'foldline[worker]', or open the ledger with worker=\"thread\""
+        hint = f'{extra_hint("worker")}; or open the ledger with worker="thread"'
         raise ConfigError("worker processes on PostgreSQL need PgQueuer, which is not installed", hint=hint) from None
     return job_queue

@@ -1,4 +1,4 @@
-"""A worker process, which makes the folds that the sessions of a ledger request, for one tenant or for all tenants.
+"""A worker process makes the folds that the sessions of a ledger request. It works for one tenant or for all tenants.
 
 Any number of worker processes may run at the same time. On PostgreSQL, worker processes run on any host and get their
 jobs from PgQueuer (job_queue.py). On SQLite, worker processes run on the host of the file, look for requests in its
@@ -19,7 +19,8 @@ from foldline.digest.digester import Digester
 from foldline.ledger import Store
 from foldline.ledger.jobs import JobRequest
 from foldline.redact.redact import redact_error
-from foldline.session.worker import CONCURRENCY, LEASE_S, JobOutcome, ThreadWorker, job_queue_module
+from foldline.session.lease import LEASE_S
+from foldline.session.worker import CONCURRENCY, JobOutcome, ThreadWorker, job_queue_module
 
 POLL_S = 1.0
 """Seconds between two checks of the jobs table (SQLite), or of the jobs of killed workers (PostgreSQL)."""
@@ -32,7 +33,7 @@ class JobReport(NamedTuple):
     outcome: JobOutcome
     seconds: float
     cause: str = ""
-    """Why it failed."""
+    """Why the attempt failed."""
 
 
 class WorkerProcess:
@@ -88,7 +89,7 @@ class WorkerProcess:
                 worker.stop()
 
     async def run(self, url: str, stop: asyncio.Event, *, once: bool = False) -> None:
-        """Run jobs until `stop` is set, or with `once` until none is left."""
+        """Run jobs until `stop` is set. With `once`, run jobs until no job is left."""
         try:
             if self.store.tx.pool.database.has_job_queue:
                 await job_queue_module().serve(url, self, stop, once=once)

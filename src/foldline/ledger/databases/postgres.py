@@ -1,7 +1,7 @@
 """The ledger on a PostgreSQL server, for sessions that several processes or hosts share.
 
-The tables are in the schema `foldline`, so an existing database can be used. PostgreSQL 15 or newer is needed, without
-extensions.
+The tables are in the schema `foldline`, so an existing database can be used. PostgreSQL 15 or newer is needed. No
+extensions are needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
-from foldline.errors import ConfigError, LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable
+from foldline.errors import ConfigError, LedgerBusy, LedgerCorrupt, LedgerError, LedgerUnavailable, extra_hint
 from foldline.ledger import connections as pool
 
 T = TypeVar("T")
@@ -28,6 +28,10 @@ IDLE, OPEN_TRANSACTION = 0, (2, 3)
 """The numbers of two states in libpq (PQtransactionStatus): no transaction, and an open or failed transaction."""
 MIGRATING = 0x666F6C64
 """Number of the advisory lock that serializes migrations."""
+
+_NO_LOGIN = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
+"""Words of a server that refuses a user. The driver gives no error code if a connection cannot be opened."""
+_NO_DATABASE = re.compile(r'FATAL: +database "[^"]*" does not exist')
 
 
 class Postgres:
@@ -53,11 +57,11 @@ class Postgres:
         try:
             import psycopg  # noqa: PLC0415  # an extra
         except ImportError:
-            raise ConfigError("psycopg is not installed", hint="pip install 'foldline[postgres]'") from None
+            raise ConfigError("psycopg is not installed", hint=extra_hint("postgres")) from None
         self.url, self.wait_s, self._psycopg = url, wait_s, psycopg
 
     def is_missing(self) -> bool:
-        """Always False: there is no file that connecting could create."""
+        """Always False, because a connection to PostgreSQL never creates a file."""
         return False
 
     def connect(self) -> PostgresConnection:
@@ -102,7 +106,11 @@ class Postgres:
             return LedgerBusy(where, hint=f"another process held the lock for more than {self.wait_s:g} s; retry")
         if code.startswith(("XX", "58030")):
             return LedgerCorrupt(where, hint="see the log of the PostgreSQL server")
-        if code.startswith(("53", "25006", "42501", "28", "3D")):
+        if code.startswith("28") or any(words in str(cause) for words in _NO_LOGIN):
+            return LedgerUnavailable(where, hint="check the user name and the password in the address of the ledger")
+        if code.startswith("3D") or _NO_DATABASE.search(str(cause)):
+            return LedgerUnavailable(where, hint="check the name of the database in the address of the ledger")
+        if code.startswith(("53", "25006", "42501")):
             return LedgerUnavailable(where, hint="check the server's disk space, connection limit and access rights")
         if code.startswith(("08", "57")) or isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
             return pool.ConnectionLost(where, hint="check that the server runs and that its address is right; retry")
@@ -172,7 +180,7 @@ class PostgresConnection:
         self.link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def reset(self) -> bool:
-        """Roll back an open transaction. Returns False if the connection cannot be used; it is then closed.
+        """Roll back an open transaction. If the connection cannot be used, close it and return False.
 
         After an interrupt, a statement may still run on the server. The statement is cancelled before the connection is
         closed.

@@ -18,6 +18,8 @@ CACHE_KIB = 8_192
 CONNECTIONS = 4
 LOCK_STEP_S = 0.1
 """Seconds that SQLite itself waits for a lock. A longer wait consists of several attempts of this length."""
+RETRY_S = 0.001
+"""Seconds to sleep between two attempts to get a lock, because SQLite itself does not wait for some locks."""
 OLDEST = (3, 35, 0)
 """The oldest SQLite version that can be used: the first one with RETURNING."""
 
@@ -56,24 +58,25 @@ class Sqlite:
 
     def connect(self) -> SqliteConnection:
         """Open the file, and create it if it does not exist."""
-        link = sqlite3.connect(self.path, timeout=self.wait_s, isolation_level=None, check_same_thread=False)
+        lock_s = min(LOCK_STEP_S, self.wait_s)
+        link = sqlite3.connect(self.path, timeout=lock_s, isolation_level=None, check_same_thread=False)
+        connection = SqliteConnection(link, wait_s=self.wait_s)
         try:
-            tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            tables = {name for (name,) in connection.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if tables and "migrations" not in tables:
                 raise LedgerCorrupt(f"{self.path} is a SQLite database, but not a ledger", hint="choose another file")
-            link.execute("PRAGMA journal_mode = WAL")
-            link.execute("PRAGMA synchronous = FULL")
-            link.execute("PRAGMA foreign_keys = ON")
-            link.execute("PRAGMA secure_delete = ON")
-            link.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-            link.execute(f"PRAGMA busy_timeout = {int(1000 * min(LOCK_STEP_S, self.wait_s))}")
+            connection.run("PRAGMA journal_mode = WAL")  # SQLite does not wait if another process does this, too
+            connection.run("PRAGMA synchronous = FULL")
+            connection.run("PRAGMA foreign_keys = ON")
+            connection.run("PRAGMA secure_delete = ON")
+            connection.run(f"PRAGMA cache_size = -{CACHE_KIB}")
         except BaseException:
             link.close()
             raise
-        return SqliteConnection(link, wait_s=self.wait_s)
+        return connection
 
     def prepare(self, connection: pool.Connection) -> None:
-        """Do nothing: SQLite has no schema to create, and its write transaction already blocks other migrations."""
+        """Do nothing: SQLite has no namespace for tables, and its write transaction already blocks other migrations."""
 
     def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # the protocol passes it
         """The time of this host. All processes that use the file run on this host."""
@@ -93,7 +96,10 @@ class Sqlite:
             return LedgerUnavailable(where, hint="make the file and its folder writable")
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR")):
             return LedgerUnavailable(where, hint="check the file, its folder and the disk")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        if name.startswith("SQLITE_NOTADB"):
+            hint = "name another file; if it was a ledger, its beginning is damaged: restore a backup"
+            return LedgerCorrupt(f"{self.path} is not a ledger ({cause})", hint=hint)
+        if name.startswith("SQLITE_CORRUPT"):
             return LedgerCorrupt(where, hint="restore a backup, or export the sessions that are intact")
         return LedgerError(where)
 
@@ -131,8 +137,10 @@ class SqliteConnection:
                 return self.link.execute(sql, values).fetchall()
             except sqlite3.OperationalError as error:
                 end = end or time.monotonic() + self.wait_s - LOCK_STEP_S
-                if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() >= end:
+                name = getattr(error, "sqlite_errorname", "")  # an error of Python's own module has no name
+                if not name.startswith("SQLITE_BUSY") or time.monotonic() >= end:
                     raise
+                time.sleep(RETRY_S)
 
     def many(self, sql: str, rows: Iterable[pool.Values]) -> None:
         """Run one statement for many rows."""
