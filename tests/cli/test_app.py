@@ -15,6 +15,7 @@ import click
 import pytest
 
 from foldline.cli.app import COMMANDS, EXIT_CODES, cli
+from foldline.cli.watch import EXITS
 from support.command import ENTRY, EXAMPLE, ROOT, clean, foldline, one_sentence, spawned
 from support.shapes import documented
 
@@ -85,6 +86,13 @@ def test_help_imports_no_command_module() -> None:
         *("foldline.cli", "foldline.cli.app", "foldline.errors")
     }
     assert "rich" not in loaded
+
+
+def test_an_unknown_command_is_answered_with_a_similar_one() -> None:
+    done = foldline("inspekt", "x")
+    assert done.returncode == 2
+    assert "No such command 'inspekt'. Did you mean 'inspect'?" in done.stderr
+    assert "Did you mean" not in foldline("xyzzy").stderr
 
 
 def test_wrong_usage_exits_with_2() -> None:
@@ -163,3 +171,24 @@ def test_output_has_colour_only_if_requested() -> None:
     assert "\x1b[1m" in done.stdout
     plain = foldline("inspect", str(EXAMPLE), "--no-color", FORCE_COLOR="1", NO_COLOR="", TERM="xterm-256color")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain.stdout)
+
+
+def test_a_number_that_is_none_is_called_no_whole_number() -> None:
+    done = foldline("inspect", str(EXAMPLE), "-w", "abc")
+    assert done.returncode == 2
+    assert "'abc' is not a valid whole number." in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["inspect"], ["replay"], ["usage"], ["fold", "-o", "-"], ["watch"]], ids=" ".join
+)
+def test_a_missing_file_has_one_wording_in_every_command(arguments: list[str], tmp_path: Path) -> None:
+    missing = str(tmp_path / "nowhere.json")
+    done = foldline(*arguments, missing)
+    assert (done.returncode, done.stderr) == (2, f"foldline: {missing}: there is no such file: check the path\n")
+
+
+def test_the_exit_codes_of_watch_are_listed() -> None:
+    for code, why in EXITS.items():
+        assert code in EXIT_CODES
+        assert code < 10 or code > 100 or EXIT_CODES[code] == f"watch: {why}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from foldline.cli.demo import recording
+from foldline.cli.demo import NEXT, recording
 from foldline.testing import violations
 from support.command import foldline
+from support.sessions import SESSIONS
 from support.shapes import documented, wrong
 
 
@@ -61,3 +63,15 @@ def test_the_recording_is_a_valid_request() -> None:
     text = "".join(result.text for message in found.messages for result in message.results)
     assert "[exit status 1]" in text, "a test failed"
     assert not any(place in text for place in ("/root/", "/home/", "/tmp/", "/work/"))
+
+
+def test_the_commands_that_the_demo_suggests_work_in_their_order(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text(SESSIONS["claude-code"]())
+    words = {"FILE": str(file), "OUT": str(tmp_path / "out.jsonl"), "QUESTION": "port 7091"}
+    for command, _ in NEXT:
+        _, *arguments = [words.get(word, word) for word in command.split()]
+        done = foldline(*arguments, cwd=tmp_path, HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+        assert done.returncode == 0, (command, done.stderr)
+    shown = foldline("demo", "--fast").stdout
+    assert "add it to a ledger, and then" in shown

@@ -39,6 +39,26 @@ def test_a_working_installation_has_no_problems(tmp_path: Path) -> None:
     assert "extra exact" in found
 
 
+def test_extras_are_two_lines_after_the_other_checks(tmp_path: Path) -> None:
+    lines = foldline("doctor", cwd=tmp_path).stdout.splitlines()
+    subjects = [line.split()[1] for line in lines if line[:1] in "✓·✗" and line]
+    assert subjects[0] == "foldline"
+    assert set(subjects[-2:]) <= {"ledger", "extras"}
+    assert subjects.count("extras") <= 2
+
+
+def test_a_model_that_is_not_set_is_not_called_checked(tmp_path: Path) -> None:
+    found = findings(foldline("doctor", "--json", cwd=tmp_path))
+    assert found["model"][0]["state"] == "note"
+    assert found["model"][0]["says"].startswith("not set; the next checks are for claude-sonnet-4-5")
+
+
+def test_a_window_without_room_for_a_conversation_is_a_problem(tmp_path: Path) -> None:
+    found = findings(foldline("doctor", "--json", "--window", "100", cwd=tmp_path))
+    assert found["policy"][0]["state"] == "problem"
+    assert "too few" in found["policy"][0]["says"]
+
+
 def test_extras_are_those_of_the_package() -> None:
     assert list(extras()["exact"]) == ["splintr-rs"]
     assert "test" not in extras()
@@ -58,7 +78,7 @@ def test_a_version_that_an_adapter_does_not_support_is_named(tmp_path: Path, mon
     row = found["extra langchain"][0]
     assert row["state"] == "problem"
     assert row["says"] == "langchain 1.3.0 is not supported, only <2,>=1.4"
-    assert row["fix"] == "pip install 'foldline[langchain]'"
+    assert row["fix"] == "install foldline[langchain]; in a clone of foldline: pip install '.[langchain]'"
     assert found["extra pydantic-ai"][0]["state"] == "ok"
 
 
@@ -97,7 +117,7 @@ def test_the_ledger_is_checked_and_never_created(tmp_path: Path) -> None:
     store = ledger.open(place)
     store.session("one")
     store.close()
-    said = findings(foldline("doctor", "--json", FOLDLINE_LEDGER=str(place)))["ledger"][0]["says"]
+    said = findings(foldline("doctor", "--json", "--ledger", str(place)))["ledger"][0]["says"]
     assert "1 session" in said
     assert f"schema {len(MIGRATIONS)}" in said
     _from_the_future(place)
@@ -126,3 +146,17 @@ def test_a_password_is_not_printed(tmp_path: Path) -> None:
     done = foldline("doctor", cwd=tmp_path, FOLDLINE_LEDGER="postgresql://me:hunter2@127.0.0.1:9/none")
     assert done.returncode == 1
     assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_the_figures_of_an_unknown_model_are_called_defaults(tmp_path: Path) -> None:
+    found = findings(foldline("doctor", "--json", "--model", "nosuch", cwd=tmp_path))
+    window, counter = found["window"][0], found["counter"][0]
+    assert window["state"] == "note"
+    assert window["says"].startswith("200,000 by default, because the model is unknown")
+    assert "--window" in window["fix"]
+    assert "(the model is unknown)" in counter["says"]
+    known = findings(foldline("doctor", "--json", "--model", "claude-sonnet-4-5", cwd=tmp_path))
+    assert "from the model table" in known["window"][0]["says"]
+    assert "its vocabulary is not public" in known["counter"][0]["says"]
+    given = findings(foldline("doctor", "--json", "--model", "nosuch", "--window", "9000", cwd=tmp_path))
+    assert given["window"][0]["says"].startswith("9,000 from flag")

@@ -6,11 +6,13 @@ import gzip
 import json
 import os
 import re
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from foldline.testing.provider import judge
 from foldline.wire import parse, read
 from support.command import BAD, ENTRY, EXAMPLE, clean, foldline, one_sentence
 from support.compacted_session import claude_code_session
@@ -100,8 +102,9 @@ def test_no_file_is_overwritten_without_force(session: Path, tmp_path: Path) -> 
 
 
 def test_an_output_that_cannot_be_written_is_refused(session: Path, tmp_path: Path) -> None:
-    assert "is a folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path)))
-    assert "there is no folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path / "a" / "b")))
+    assert "is a folder" in one_sentence(foldline("fold", str(session), "-o", str(tmp_path)), code=4)
+    missing = str(tmp_path / "a" / "b")
+    assert "there is no folder" in one_sentence(foldline("fold", str(session), "-o", missing), code=4)
     assert "Missing option" in foldline("fold", str(session)).stderr
 
 
@@ -115,9 +118,9 @@ def test_a_folder_without_write_permission_is_refused(session: Path, tmp_path: P
 def test_a_conversation_that_cannot_fit_exits_with_3_and_writes_no_file(session: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     said = one_sentence(foldline("fold", str(session), "-o", str(out), "--window", "40"), code=3)
-    assert "raise window_tokens by" in said
+    assert "raise --window to" in said
     said = one_sentence(foldline("fold", str(session), "-o", str(out), *WINDOW, "-p", "verbatim"), code=3)
-    assert "never folds" in said
+    assert "never folds: use --policy balanced, or raise --window to" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["session.jsonl"]
 
 
@@ -170,7 +173,7 @@ def test_a_closed_pipe_is_no_error(session: Path) -> None:
 def test_a_handle_means_the_same_message_in_report_digest_and_ledger(tmp_path: Path) -> None:
     source, out = tmp_path / "session.jsonl", tmp_path / "folded.jsonl"
     source.write_text(claude_code_session(old=40, new=31, words=80))
-    done = foldline("fold", str(source), "-o", str(out), "--window", "5000", "--json")
+    done = foldline("fold", str(source), "-o", str(out), "--window", "5000", "--system-tokens", "0", "--json")
     report = json.loads(done.stdout)
     assert report["fold"]["folded"].startswith("#41-")
     digest = next(message for message in read(out).messages if message.kind == "digest")
@@ -188,6 +191,37 @@ def test_a_digest_without_a_model_is_never_said_to_claim_what_has_no_source(tmp_
     source = tmp_path / "session.jsonl"
     digest = 'The user asked: "has that skill filtering been applied?"'
     source.write_text(claude_code_session(old=40, new=31, words=80, digest=digest))
-    done = foldline("fold", str(source), "-o", str(tmp_path / "folded.jsonl"), "--window", "5000")
+    done = foldline("fold", str(source), "-o", str(tmp_path / "folded.jsonl"), "-w", "5000", "--system-tokens", "0")
     assert "policy balanced: #41-" in done.stdout
     assert "not in the folded messages" not in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a device")
+def test_a_device_is_written_to_and_never_replaced(session: Path, tmp_path: Path) -> None:
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except OSError:
+        pytest.skip("no devices can be made here")
+    for flags in ((), ("--force",)):
+        done = foldline("fold", str(session), "-o", str(device), *WINDOW, *flags)
+        assert done.returncode == 0, done.stderr
+        assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def test_a_folded_gemini_request_is_one_that_gemini_accepts(tmp_path: Path) -> None:
+    turns = [
+        {"role": role, "parts": [{"text": f"{place} " + "word " * 150}]}
+        for place in range(60)
+        for role in ("user", "model")
+    ]
+    body = {"contents": [*turns, {"role": "user", "parts": [{"text": "Go on."}]}]}
+    assert judge("gemini", body, model="gemini-2.5-pro") is None
+    for name, value in (("body", body), ("list", body["contents"])):
+        file, out = tmp_path / f"{name}.json", tmp_path / f"{name}.out.json"
+        file.write_text(json.dumps(value))
+        assert foldline("fold", str(file), "-o", str(out), *WINDOW, "-m", "gemini-2.5-pro").returncode == 0
+        written = json.loads(out.read_text())
+        written = written if name == "body" else {"contents": written}
+        assert len(written["contents"]) < len(body["contents"])
+        assert judge("gemini", written, model="gemini-2.5-pro") is None

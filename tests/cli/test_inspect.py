@@ -11,6 +11,7 @@ import pytest
 from foldline.wire.session_logs.claude_code_requests import content_hash
 from support.command import BAD, EXAMPLE, foldline, one_sentence
 from support.compacted_session import claude_code_session
+from support.sessions import SESSIONS
 from support.shapes import documented, wrong
 
 
@@ -105,7 +106,7 @@ def test_an_agents_own_compaction_is_not_counted_as_what_the_model_sees(tmp_path
     assert report["reported"] == 9_000
     assert report["tokens"] == pytest.approx(9_000, abs=100)  # all of the last request, and the messages after it
     assert sum(report["blocks"].values()) == report["tokens"]
-    assert report["blocks"]["system prompt and tools (not in the file)"] > 8_000
+    assert report["blocks"]["hidden"] > 8_000
     assert all(row["message"] > 40 for row in report["largest"])
     text = foldline("inspect", str(file)).stdout
     assert "the agent compacted #1-40: the model sees only #41-44" in text
@@ -212,4 +213,15 @@ def test_the_request_that_claude_code_really_sent_is_rebuilt_and_proven(is_chang
     assert report["sent"] == ("unproven" if is_changed else "proven")
     assert report["blocks"]["system prompt"] > 800
     assert report["by_tool"]["Read"]["definition"] > 0
-    assert "system prompt and tools (not in the file)" not in report["blocks"]
+    assert "hidden" not in report["blocks"]
+
+
+def test_the_tools_and_results_of_gemini_are_shown_as_those_of_other_formats(tmp_path: Path) -> None:
+    file = tmp_path / "gemini.json"
+    grep, cat = ({"name": name, "description": "Read files. " * 20} for name in ("grep", "cat"))
+    tools = [{"functionDeclarations": [grep, cat]}, {"googleSearch": {}}]
+    file.write_text(json.dumps({**json.loads(SESSIONS["gemini"]()), "tools": tools}))
+    report = json.loads(foldline("inspect", str(file), "--json").stdout)
+    assert set(report["by_tool"]) == {"grep", "cat", "googleSearch"}
+    assert report["by_tool"]["grep"]["definition"] > 0
+    assert {row["role"] for row in report["largest"]} == {"tool"}

@@ -18,6 +18,7 @@ import pytest
 
 import foldline as library
 from foldline.cli.shared import ledger_choice as ledgers
+from foldline.message import ToolCall, assistant, user
 from support.command import BAD, ENTRY, NO_DATA, clean, foldline, one_sentence, spawned
 from support.compacted_session import claude_code_session
 from support.sessions import SESSIONS
@@ -103,6 +104,16 @@ def test_importing_a_grown_file_adds_only_new_messages(transcript: Path, tmp_pat
     transcript.write_text(SESSIONS["anthropic"](2))
     assert "--session" in one_sentence(foldline("import", str(transcript), "--ledger", url))
     assert report("import", str(transcript), "--ledger", url, "-s", "other")["sessions"][0]["session"] == "other"
+
+
+def test_importing_an_older_copy_of_a_file_adds_nothing(transcript: Path, tmp_path: Path) -> None:
+    lines, url = transcript.read_text().splitlines(keepends=True), str(tmp_path / "agent.db")
+    whole = report("import", str(transcript), "--ledger", url)["sessions"][0]["messages"]
+    transcript.write_text("".join(lines[:10]))
+    done = foldline("import", str(transcript), "--ledger", url)
+    assert done.returncode == 0, done.stderr
+    assert "none new" in done.stdout
+    assert report("show", "--ledger", url)["messages"] == whole
 
 
 def test_a_compaction_by_the_agent_becomes_a_fold(tmp_path: Path) -> None:
@@ -216,7 +227,7 @@ def test_sessions_are_listed(place: str) -> None:
     assert [row["name"] for row in rows] == ["ticket-42", "3f0c"]
     assert rows[1]["folds"] == 2
     printed = foldline("sessions", "--ledger", place).stdout
-    assert re.search(r"3f0c +\d+ +2 +\d{4}-\d\d-\d\d \d\d:\d\d", printed)
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +\d+ +2 +3f0c", printed)
 
 
 def test_show_draws_the_fold_line_and_writes_nothing(place: str) -> None:
@@ -230,6 +241,21 @@ def test_show_draws_the_fold_line_and_writes_nothing(place: str) -> None:
         range(first, before["messages"] + 1)
     )
     assert report("show", "--ledger", place, "-s", "3f0c") == before, "looking changes nothing"
+
+
+def test_show_lists_the_kept_messages_in_the_order_in_which_they_are_sent(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.db")
+    call = ToolCall(id="c1", name="confirm", arguments='{"target": "eu-west-7"}')
+    with library.open(place) as ledger:
+        session = ledger.session("deploy", policy=library.Policy.preset("balanced"), model="gpt-4o")
+        session.add(user("the task"), assistant("done " * 900), user("deploy it"))
+        session.add(assistant("Shall I?", call), user("wait a moment"))
+        assert session.fold(force=True)
+        sent = [message.text for message in session.view().messages]
+    printed = foldline("show", "--ledger", place).stdout
+    listed = ["the task", "digest by", "Shall I?", "wait a moment"]
+    assert sorted(listed, key=printed.rindex) == listed
+    assert sorted(listed, key="\n".join(sent).replace("session digest", "digest by").rindex) == listed
 
 
 def test_show_prints_digests_with_their_missing_facts(place: str) -> None:
@@ -305,6 +331,14 @@ def test_pins_are_added_and_removed(place: str) -> None:
         assert foldline("pin", *wrong_use, *there).returncode == 2
 
 
+def test_a_name_for_several_messages_is_refused_and_nothing_is_pinned(place: str) -> None:
+    there = ("--ledger", place, "-s", "3f0c")
+    said = one_sentence(foldline("pin", "--handle", "#1-3", "--name", "begin", *there))
+    assert "the name 'begin' can be given to only one message, but #1-3 names several" in said
+    assert "leave out the name" in said
+    assert report("pin", *there)["pins"] == []
+
+
 def test_unfold_undoes_the_newest_fold(place: str) -> None:
     there = ("--ledger", place, "-s", "3f0c")
     before = report("show", *there)
@@ -344,6 +378,12 @@ def test_an_exported_ledger_imports_to_the_same_ledger(place: str, tmp_path: Pat
     assert {**one, "ledger": ""} == {**two, "ledger": ""}
     assert report("verify", "--ledger", other)["sound"]
     assert "already exists" in one_sentence(foldline("import", str(copy), "--ledger", other))
+
+
+def test_the_beginning_of_a_name_is_enough_for_an_export(place: str, tmp_path: Path) -> None:
+    made = report("export", "-s", "tick", "-o", str(tmp_path / "one.jsonl"), "--ledger", place)
+    assert made["sessions"] == ["ticket-42"]
+    assert "unknown session 'x'" in one_sentence(foldline("export", "-s", "x", "-o", "-", "--ledger", place))
 
 
 def test_a_session_can_be_piped_from_a_file_to_a_server(place: str, admin: str) -> None:
@@ -399,6 +439,51 @@ def test_verify_reports_changed_rows(place: str) -> None:
     found = json.loads(foldline("verify", "--json", "--ledger", place).stdout)
     assert not wrong(found, documented("verify"))
     assert not found["sound"]
+
+
+def flip_a_byte(url: str, *, compressed: bool) -> None:
+    """Damage every stored message that is compressed, or every one that is not."""
+    with closing(sqlite3.connect(url)) as link, link:
+        rows = link.execute("SELECT body, id FROM messages").fetchall()
+        chosen = [(body, id_) for body, id_ in rows if body.startswith(b"x") == compressed]
+        assert chosen
+        damaged = [(body[:9] + bytes([body[9] ^ 0xFF]) + body[10:], id_) for body, id_ in chosen]
+        link.executemany("UPDATE messages SET body = ? WHERE id = ?", damaged)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "-s", "3f0c"],
+        ["recall", "the queue", "-s", "3f0c"],
+        ["pin", "x", "-s", "3f0c"],
+        ["unfold", "-s", "3f0c"],
+        ["handoff", "3f0c", "--to", "markdown"],
+        ["export", "-o", "-"],
+        ["usage"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_damaged_row_is_named_in_one_sentence(command: list[str], compressed: bool, place: str) -> None:
+    flip_a_byte(place, compressed=compressed)
+    assert "is damaged: foldline verify" in one_sentence(foldline(*command, "--ledger", place), code=4)
+
+
+def test_prune_names_a_damaged_row(place: str) -> None:
+    with library.open(place) as opened:
+        opened.session("3f0c").recall("queue")  # the index is complete, so prune must read what it removes from it
+    flip_a_byte(place, compressed=True)
+    with closing(sqlite3.connect(place)) as link, link:
+        link.execute("UPDATE entries SET at = ? WHERE branch = 1", (time.time() - 100 * 86_400,))
+    done = foldline("prune", "--older-than", "90d", "--yes", "--ledger", place)
+    assert "a message is damaged" in one_sentence(done, code=4)
+
+
+def test_a_row_that_is_no_text_is_an_error_of_the_ledger(place: str) -> None:
+    with closing(sqlite3.connect(place)) as link, link:
+        link.execute("UPDATE messages SET body = CAST(X'7BFF' AS TEXT) WHERE id = 3")
+    assert "Could not decode" in one_sentence(foldline("show", "-s", "3f0c", "--ledger", place), code=4)
 
 
 def test_prune_lists_sessions_and_asks_before_it_deletes(place: str) -> None:
@@ -476,7 +561,8 @@ def test_a_file_that_is_no_ledger_is_refused(command: list[str], transcript: Pat
     with closing(sqlite3.connect(future)) as link, link:
         link.execute("INSERT INTO migrations (number, name, at) VALUES (999, 'from the future', 0)")
     more = [str(transcript)] if command == ["import"] else []
-    for one, says in ((text, "not a database"), (database, "not a ledger"), (future, "update foldline")):
+    no_database = "is not a ledger (file is not a database): name another file"
+    for one, says in ((text, no_database), (database, "not a ledger"), (future, "update foldline")):
         assert says in one_sentence(foldline(*command, *more, "--ledger", str(one)), code=4)
     assert "is a folder" in one_sentence(foldline(*command, *more, "--ledger", str(tmp_path)), code=4)
 
@@ -581,3 +667,21 @@ def test_show_fits_a_screen_and_shows_all_messages_on_request(tmp_path: Path) ->
     assert "port  keep the port" in pins[1]
     whole = foldline("show", "--all", "--ledger", ledger).stdout
     assert all(f"#{number} " in whole for number in range(11, 112))
+
+
+def test_show_suggests_handles_of_messages_that_are_only_in_the_ledger(tmp_path: Path) -> None:
+    url = str(tmp_path / "agent.db")
+    with library.open(url) as opened:
+        session = opened.session("one", model="claude-sonnet-4-5", policy="balanced")
+        for number in range(40):
+            role = ("user", "assistant")[number % 2]
+            session.add({"role": role, "content": f"{number} " + "word " * 50})
+        session.pin(handle="#9", name="kept")
+        session.fold(force=True)
+        folded = session.timeline.fold
+    assert folded is not None
+    assert len(folded.left) > 1
+    shown = foldline("show", "--ledger", url).stdout
+    suggested = re.findall(r'foldline show --handle "(.+)"', shown)
+    assert suggested
+    assert suggested == report("show", "--ledger", url)["folded"].split(", ")[: len(suggested)]

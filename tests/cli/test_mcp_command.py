@@ -76,6 +76,7 @@ def test_an_mcp_client_can_recall_pin_measure_and_compact(place: str) -> None:
     assert "tokens are used" in answers[3][0]
     assert answers[4][0] == "Noted: it is done at the end of this turn."
     assert [wrong for _, wrong in answers] == [False] * 5 + [True] * 2 + [False] * 4
+    assert all(text.startswith("Pinned #") and "(" not in text for text, _ in answers[7:])
     with library.open(place) as ledger:
         session = ledger.session("ticket-42")
         kept = session.record.snapshot().pins
@@ -94,6 +95,39 @@ def test_a_second_fold_over_mcp_changes_nothing(place: str) -> None:
         assert ledger.session("ticket-42").folds == 1
 
 
+def test_a_fold_reports_the_size_that_is_measured_after_it_and_errors_name_every_tool(place: str) -> None:
+    _, ((made, _),) = asked(place, [("fold", {})])
+    _, ((left, _), (unknown, is_wrong), (noted, _)) = asked(
+        place, [("context_left", {}), ("forget", {}), ("compact_context", {})], "--compact"
+    )
+    after = made.split("→ ~")[1].split(" ")[0]
+    assert left.startswith(f"{after} of ")
+    assert is_wrong
+    assert "context_left, compact_context" in unknown
+    assert noted.startswith("Noted")
+
+
 def test_without_a_ledger_or_session_the_server_does_not_start(place: str, tmp_path: Path) -> None:
     assert "there is no ledger" in one_sentence(foldline("mcp", "--ledger", str(tmp_path / "none.db")))
     assert "foldline sessions" in one_sentence(foldline("mcp", "--ledger", place, "--session", "none"))
+
+
+def test_without_a_session_the_server_starts_before_the_conversation_and_follows_it(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
+    program = StdioServerParameters(command=ENTRY[0], args=[*ENTRY[1:], "mcp"], env=clean(**home))
+    texts = []
+
+    async def talk() -> None:
+        async with Client(program) as client:
+            for number in range(3):
+                made = await client.call_tool("recall", {"query": "port"})
+                texts.append("".join(getattr(part, "text", "") for part in made.content))
+                with library.open(tmp_path / ".local" / "share" / "foldline" / "ledger.db") as ledger:
+                    words = {"role": "user", "content": f"The port is {7090 + number}."}
+                    ledger.session(f"session {number}").add(words, {"role": "user", "content": "Go on."})
+
+    anyio.run(talk)
+    assert "nothing is recorded yet" in texts[0]
+    assert "7090" in texts[1]
+    assert "7091" in texts[2]
+    assert "7090" not in texts[2]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.command import BAD, ENTRY, clean, foldline, one_sentence, spawned
+from support.command import BAD, ENTRY, ROOT, clean, foldline, one_sentence, spawned
 from support.sessions import SESSIONS
 from support.shapes import documented, wrong
 
@@ -108,8 +108,36 @@ def test_bad_input_is_one_error_sentence(name: str, tmp_path: Path) -> None:
     assert "bad.json" in one_sentence(foldline("replay", str(file)))
 
 
+def test_a_row_with_refused_requests_says_why() -> None:
+    demo = str(ROOT / "src/foldline/cli/demo.json.gz")
+    lines = foldline("replay", demo, "-p", "verbatim", "--window", "32000").stdout.splitlines()
+    assert any(line.startswith("everything: all messages in every request, without a fold") for line in lines)
+    refused = next(index for index, line in enumerate(lines) if line.startswith("verbatim: refused"))
+    assert "> 24,000 (" in lines[refused + 1]
+    assert "this policy never folds" in lines[refused + 1]
+
+
+def test_the_exit_code_is_3_only_if_all_requests_were_refused() -> None:
+    demo = str(ROOT / "src/foldline/cli/demo.json.gz")
+    done = foldline("replay", demo, "-p", "balanced", "--window", "100")
+    assert "balanced: refused 56 of 56 requests" in done.stdout
+    assert done.returncode == 3
+    some = foldline("replay", demo, "-p", "verbatim", "--window", "32000")
+    assert "verbatim: refused" in some.stdout
+    assert some.returncode == 0
+
+
+def test_a_warning_of_several_processes_is_printed_once_as_one_sentence(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    for name in ("one.json", "two.json"):
+        (tmp_path / name).write_text(json.dumps(messages))
+    done = spawned("replay", str(tmp_path), "--jobs", "2")
+    lines = ["foldline: no model was named; use --model, or --window if its window is not 200,000 tokens"]
+    assert done.stderr.splitlines() == lines
+
+
 def test_input_without_requests_is_refused(tmp_path: Path) -> None:
-    assert "there is no file" in one_sentence(foldline("replay", str(tmp_path / "nowhere.jsonl")))
+    assert "there is no such file" in one_sentence(foldline("replay", str(tmp_path / "nowhere.jsonl")))
     assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path)))
     (tmp_path / "alone.json").write_text('[{"role": "user", "content": "hello"}]')
     assert "no session with a request" in one_sentence(foldline("replay", str(tmp_path / "alone.json")))

@@ -78,6 +78,17 @@ def test_groups_by_project_and_model_and_the_days_since_one(tmp_path: Path) -> N
     assert "total" in shown
 
 
+def test_models_with_the_same_beginning_stay_distinct_in_a_narrow_table(tmp_path: Path) -> None:
+    models = ("claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-5")
+    lines = [claude_line(f"msg_{number}", read=0, written=10) for number in range(3)]
+    made = [line.replace("claude-opus-4-5", model) for line, model in zip(lines, models, strict=True)]
+    write(tmp_path / "a.jsonl", *made)
+    printed = run("usage", str(tmp_path), "--by", "model", "--by", "project", COLUMNS="80").stdout
+    assert "claude-…" not in printed
+    column = "".join(line.split("  ")[0].strip() for line in printed.splitlines())
+    assert all(model in column for model in models)
+
+
 def test_codex_and_pi_logs(tmp_path: Path) -> None:
     total = {"input_tokens": 5_000, "cached_input_tokens": 4_000, "output_tokens": 50}
     codex = [
@@ -116,9 +127,37 @@ def test_a_ledger(tmp_path: Path) -> None:
     assert (group["session"], group["requests"], group["input"], group["output"]) == ("ticket", 1, 100, 20)
 
 
+def test_replies_with_the_same_id_count_apart_and_a_shared_reply_counts_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    for owner in ("", "alice"):
+        with foldline.open(file, owner=owner) as ledger:
+            session = ledger.session("ticket", model="gpt-5")
+            for tokens in (100, 200):  # the server gives every reply the same id
+                session.add({"role": "user", "content": "hi"})
+                meta = Meta(model="gpt-5", reply="r1", usage=Usage(input=tokens, output=20))
+                session.add(Message(role="assistant", parts=(Text(text="hello"),), meta=meta))
+            session.branch("other")
+            other = ledger.session("copy", model="gpt-5")
+            other.add({"role": "user", "content": "another beginning"})
+            other.add(Message(role="assistant", parts=(Text(text="hello"),), meta=meta))
+    total = report("--ledger", file)["total"]
+    assert (total["requests"], total["input"]) == (4, 600)
+
+
+def test_lines_with_the_same_id_and_other_figures_are_other_requests(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", claude_line("msg_1", read=0, written=10_000))
+    write(tmp_path / "b.jsonl", claude_line("msg_1", read=0, written=20_000))
+    total = report(tmp_path)["total"]
+    assert (total["requests"], total["cache_write"]) == (2, 30_000)
+
+
 def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
     nothing = run("usage", HOME=str(tmp_path))
     assert nothing.returncode == 2
     assert "no session files in ~/.claude/projects" in nothing.stderr
-    assert "no such file or folder" in run("usage", str(tmp_path / "x")).stderr
+    (tmp_path / "empty").mkdir()
+    empty = run("usage", str(tmp_path / "empty"))
+    assert empty.returncode == 2
+    assert f"no session file in {tmp_path / 'empty'}" in empty.stderr
+    assert "there is no such file" in run("usage", str(tmp_path / "x")).stderr
     assert "write it as 2026-11-01" in run("usage", str(tmp_path), "--since", "monday").stderr

@@ -177,12 +177,23 @@ class TestAssembly:
     def test_newest_messages_that_alone_exceed_the_total_are_shortened(self) -> None:
         history = numbered(2, 5000)
         made = build(memory=MEMORY, summary=SUMMARY, history=history)
-        assert made[0]["content"] == "You are a bot."
+        assert MEMORY in made[0]["content"]
+        assert "They plan a trip." in made[0]["content"], "huge messages do not empty other blocks"
         sizes = [words([message]) for message in made[1:-1]]
         assert 4_400 < sum(sizes) <= 4_500, "as much as fits stays"
         assert abs(sizes[0] - sizes[1]) <= 1, "both are shortened alike"
         assert [message["content"].split()[0] for message in made[1:-1]] == ["n0", "n1"]
         assert all(message["content"].endswith("characters left out]") for message in made[1:-1])
+
+    @pytest.mark.promise("S4.17", "F21")
+    def test_huge_messages_become_stubs_before_the_summary_is_shortened(self) -> None:
+        caps = config(history_max_words=100, total_max_words=120, memory_max_words=100, summary_max_words=100)
+        history = [{"role": "user", "content": "h " * 500}, {"role": "assistant", "content": "g " * 500}]
+        made = build(caps, memory="m " * 90, summary="s " * 90, history=history)
+        assert made[0]["content"].split().count("m") == 90
+        assert made[0]["content"].split().count("s") > 0
+        assert words(made[:-1]) <= 120 + words([{"content": "You are a bot."}])
+        assert [message["content"].endswith("characters left out]") for message in made[1:-1]] == [True, True]
 
     def test_the_new_message_is_never_touched(self) -> None:
         text = "word " * 9000

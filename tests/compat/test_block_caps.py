@@ -227,23 +227,25 @@ class TestTotal:
             AgentConfig(**settings)
 
     @pytest.mark.promise("S4.17", "F21")
-    def test_huge_messages_are_shortened_only_after_digest_and_memory(self) -> None:
+    def test_huge_messages_are_shortened_before_digest_and_memory(self) -> None:
         history = [user("huge " * 500), assistant("vast " * 500)]
         made = fit(CAPS, memory=LINES, digest=OTHERS, history=history)
-        assert (made.memory, made.digest) == ("", "")
+        assert (words(made.memory), words(made.digest)) == (18, 18), "their own caps are 20"
         assert made.report.shortened == 2
         assert all(message.text.endswith(" characters left out]") for message in made.history)
-        assert 50 < sum(words(message.text) for message in made.history) <= 60
+        room = 60 - words(made.memory) - words(made.digest)
+        assert room - 8 < sum(words(message.text) for message in made.history) <= room
         assert [message.role for message in made.history] == ["user", "assistant"]
 
     @given(chats(lead=False), pages, pages, st.integers(1, 80), st.integers(0, 80))
-    def test_no_message_is_shortened_while_memory_or_digest_has_words(
+    def test_messages_are_shortened_only_if_the_newest_alone_exceed_the_total(
         self, history: list[Message], memory: str, digest: str, room: int, more: int
     ) -> None:
         caps = replace(CAPS, context_history_max_words=room, context_total_max_words=room + more)
         made = attempt(caps, memory=memory, digest=digest, history=history)
         if isinstance(made, FittedBlocks) and made.report.shortened:
-            assert not words(made.memory + made.digest)
+            kept = history[made.report.left_out :]
+            assert sum(size_of(message, WORDS) for message in kept) > room + more
 
     @given(
         chats(lead=False), pages, pages, st.integers(1, 60), st.integers(1, 60), st.integers(0, 80), st.integers(1, 4)

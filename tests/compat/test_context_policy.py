@@ -509,8 +509,27 @@ class TestCompaction:
         for other in (messages[: found.boundary - 1], messages[3:], changed, apply_summary(messages, found, "Built.")):
             assert apply_summary(other, found, "They built it.") is other
 
-    @pytest.mark.parametrize("summary", ["", "\u200b", "  \n\t "])
-    def test_a_blank_summary_replaces_nothing(self, summary: str) -> None:
+    @pytest.mark.promise("S3.29")
+    def test_the_extreme_settings_of_the_design_are_accepted(self) -> None:
+        messages = wire(talk(20))
+        small = ContextWindowPolicy(autocompact_threshold=1)
+        assert plan_compaction(messages, small) is not None
+        assert plan_compaction(messages, small, CompactionConfig(min_savings_ratio=1.0)) is None
+
+    @pytest.mark.promise("I9")
+    @pytest.mark.parametrize(
+        "summary",
+        [
+            "",
+            "\u200b",
+            "  \n\t ",
+            '<tool_call>{"name": "bash", "arguments": {}}</tool_call>',
+            "Please provide the conversation.",
+            "word " * 200_000,
+        ],
+        ids=["empty", "zero-width", "blank", "tool call", "request", "too large"],
+    )
+    def test_a_text_that_is_no_summary_replaces_nothing(self, summary: str) -> None:
         messages = wire(talk(20))
         found = plan_compaction(messages, ContextWindowPolicy(autocompact_threshold=5000))
         assert found is not None

@@ -36,6 +36,24 @@ def scripted(text: str = SAID) -> tuple[Scripted, Digester]:
     return function, Digester(complete=function, model="claude-haiku-4-5")
 
 
+def test_a_function_can_be_the_digester() -> None:
+    messages = wire(talk(9))
+    made, state = compact(messages, POLICY, digester=lambda call: SAID)
+    assert SAID in made[1]["content"]
+    assert [event.summary for event in state.events] == [SAID]
+    assert asyncio.run(acompact(messages, POLICY, digester=lambda call: SAID))[0] == made
+    with pytest.raises(ConfigError, match="not a digester: int"):
+        compact(messages, POLICY, digester=7)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("name", ["nonsense", "summarizer"])
+def test_an_unknown_argument_is_refused_with_the_known_ones(name: str) -> None:
+    options: dict[str, Any] = {name: 1}
+    for call in (compact, lambda *given, **named: asyncio.run(acompact(*given, **named))):
+        with pytest.raises(ConfigError, match=f"unknown argument '{name}': use one of digester, state, clock"):
+            call(wire(talk(9)), POLICY, **options)
+
+
 @pytest.mark.promise("S3.25", "S3.26", "S3.32", "S3.39", "S3.41")
 def test_a_later_summary_includes_the_previous_one() -> None:
     function, digester = scripted()

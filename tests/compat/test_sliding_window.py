@@ -335,7 +335,20 @@ class TestSummary:
         assert (digest.role, "condensed" in digest.content) == ("user", True)
         assert all(one is other for one, other in zip(window.request()[1:], things, strict=True))
 
-    @pytest.mark.parametrize("answer", ["", " \n ", None, RuntimeError("no network")])
+    @pytest.mark.promise("I9")
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "",
+            " \n ",
+            None,
+            RuntimeError("no network"),
+            '<tool_call>{"name": "bash", "arguments": {}}</tool_call>',
+            "Please provide the conversation.",
+            '{"error": {"message": "Overloaded"}}',
+            "<think>What did they say?</think>",
+        ],
+    )
     def test_a_summarizer_that_fails_changes_nothing_and_sees_the_messages_later(self, answer: Any) -> None:
         answers: list[Any] = ["They said hello.", answer, "They said hello and more."]
         seen: list[list[str]] = []

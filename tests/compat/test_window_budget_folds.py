@@ -319,6 +319,18 @@ FAULTS: dict[str, tuple[Any, str]] = {
         Recorder(_reply(TextBlock(text="# Objective"), ToolCallBlock(id="1", name="run"))),
         "the reply calls a tool",
     ),
+    "writes a call": (
+        Recorder(_reply(TextBlock(text='# Objective\n{"tool_name": "bash", "tool_input": {"command": "ls"}}'))),
+        "the reply is a tool call written as text",
+    ),
+    "repeats an error body": (
+        Recorder(_reply(TextBlock(text='{"type": "error", "error": {"message": "Overloaded"}}'))),
+        "the reply is an error text",
+    ),
+    "repeats its brief": (
+        Recorder(_reply(TextBlock(text=CONDENSER_BRIEF.split("\n")[2]))),
+        "the reply repeats its instructions",
+    ),
     "breaks off": (Recorder(_reply(TextBlock(text="# Obj"), stopReason="length")), "the reply was cut off (length)"),
     "reports an error": (
         Recorder(_reply(TextBlock(text="Overloaded"), stopReason="error", errorMessage="529")),

@@ -305,7 +305,7 @@ def test_a_full_disk_error_names_the_costs_file(tmp_path: Path) -> None:
 
 def test_a_settings_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match=r"file/settings\.json: cannot be written .*: check who may write there"):
+    with pytest.raises(ConfigError, match=r"file/settings\.json: cannot be written .*: check the permissions"):
         write_whole(tmp_path / "file" / "settings.json", b"{}")
     loop = tmp_path / "loop"
     loop.symlink_to(loop)

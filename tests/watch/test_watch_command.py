@@ -343,7 +343,7 @@ def test_at_a_cost_limit_the_user_is_asked_and_a_no_makes_the_agent_wrap_up(tmp_
 def test_a_missing_file_gives_a_one_line_error() -> None:
     done = spawn("watch", "nowhere.jsonl")
     assert done.returncode == 2
-    assert done.stderr.decode() == "foldline: nowhere.jsonl: cannot be read (No such file or directory)\n"
+    assert done.stderr.decode() == "foldline: nowhere.jsonl: there is no such file: check the path\n"
 
 
 def test_every_byte_is_copied_and_events_go_to_standard_error() -> None:

@@ -1,4 +1,4 @@
-"""The command line. Each command has a module with the same name; `app.py` lists them."""
+"""The command line. Each command has a module with the same name; `app.py` lists the commands."""
 
 from __future__ import annotations
 

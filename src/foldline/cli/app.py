@@ -1,13 +1,15 @@
 """The command `foldline`: the table of sub-commands, error output and exit codes.
 
-A sub-command's module is imported only when it runs, so that `--help` is fast.
+The module of a sub-command is imported only when the sub-command runs, so that `--help` is fast.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 from typing import NamedTuple
@@ -18,11 +20,14 @@ from foldline import __version__
 from foldline.errors import FoldlineError, FormatUnknown, LedgerError, ViewTooLarge
 
 EXIT_CODES = {
-    0: "done",
-    1: "done, and the command found a problem that it reports",
+    0: "done; inspect also reports a broken or too large transcript with this code",
+    1: "done, and a check found a problem (doctor, verify, serve --check, worker --once)",
     2: "wrong usage, or a file or setting that cannot be read or is invalid",
-    3: "the conversation does not fit the window",
+    3: "the conversation does not fit the window, so nothing was written (replay: all requests were refused)",
     4: "a file cannot be written, or a ledger or service cannot be reached",
+    10: "watch: a compaction is due before the agent's next turn",
+    11: "watch: a cost limit is reached",
+    12: "watch: the stream ended in the middle of a turn",
     130: "stopped by Ctrl-C; no partial result is left",
 }
 """The meaning of each exit status."""
@@ -82,6 +87,15 @@ class Commands(click.Group):
         found: click.Command = getattr(import_module(f"foldline.cli.{name}"), name)
         return _with_paragraph_marks(found)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called. The error for an unknown command names a similar command."""
+        similar = get_close_matches(args[0], COMMANDS, n=1) if args and args[0] not in COMMANDS else []
+        if similar:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {similar[0]!r}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands by section, without importing them."""
         width = max(map(len, COMMANDS))
@@ -99,7 +113,7 @@ class Commands(click.Group):
 def _with_paragraph_marks(command: click.Command) -> click.Command:
     r"""Prepare a command's help text for click, and return the command.
 
-    Raw docstrings contain `\b` as two characters. click expects a backspace character there; it marks preformatted
+    Raw docstrings contain `\b` as two characters. click expects a backspace character instead, which marks preformatted
     lines.
     """
     command.help = (command.help or "").replace("\\b", "\b")
@@ -118,7 +132,7 @@ def cli() -> None:
           foldline inspect session.jsonl
 
     Settings come from foldline.toml in the project, from ~/.config/foldline/config.toml, from the environment
-    (FOLDLINE_...) and from flags. Later ones override earlier ones. foldline config shows them.
+    (FOLDLINE_...) and from flags. Each source overrides the sources before it. foldline config shows the result.
     """
 
 
@@ -126,7 +140,9 @@ _with_paragraph_marks(cli)
 
 
 def main() -> None:
-    """Run the command; print an expected error as one sentence on standard error and exit with its code."""
+    """Run the command, and exit with its code. An expected error is printed on standard error as one sentence."""
+    log, warnings = logging.getLogger("foldline"), _WarningPrinter()
+    log.addHandler(warnings)
     try:
         code = _run()
         if sys.stderr is not None:
@@ -134,7 +150,32 @@ def main() -> None:
     except OSError:  # standard error cannot be written: discard it, or the flush at exit fails again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         code = 4
+    finally:
+        log.removeHandler(warnings)
     sys.exit(code)
+
+
+class _WarningPrinter(logging.Handler):
+    """Prints each warning of the library once, as one sentence on standard error.
+
+    A service that has its own log writes its warnings to that log.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._printed: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the warning of a log record."""
+        from foldline.events import Event  # noqa: PLC0415  # only a warning needs it
+
+        event = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        text = record.getMessage()
+        if isinstance(event, Event) and event.kind == "assumed":
+            text = str(event.facts["reason"]).replace("set window_tokens", "use --model, or --window")
+        if text not in self._printed and not logging.getLogger().handlers:
+            self._printed.add(text)
+            click.echo(f"foldline: {_redact(text)}", err=True)
 
 
 def _run() -> int:
@@ -158,7 +199,9 @@ def _run() -> int:
     except SystemExit as done:  # click and rich exit with 1 on a broken pipe; no command does
         return done.code if isinstance(done.code, int) and done.code != 1 else 0
     except FoldlineError as error:
-        words = str(error).replace("format=…", "--format") if isinstance(error, FormatUnknown) else str(error)
+        from foldline.cli.shared.output import with_option_names  # noqa: PLC0415
+
+        words = with_option_names(str(error)) if isinstance(error, FormatUnknown | ViewTooLarge) else str(error)
         click.echo(f"foldline: {_redact(words)}", err=True)
         return 3 if isinstance(error, ViewTooLarge) else 4 if isinstance(error, LedgerError) else 2
     except OSError as error:

@@ -49,7 +49,7 @@ def _row(value: Any, name: str, found: Settings) -> dict[str, Any]:
 
 
 def _setting_text(name: str, value: str) -> str:
-    """A setting's value without the password of a ledger."""
+    """A setting's value as text. In the address of a ledger, the password is left out."""
     return str(LedgerLocation(url=value)) if name == "ledger" else value
 
 
@@ -86,7 +86,7 @@ def _short_source(source: str) -> str:
 
 
 def _short(path: Path) -> str:
-    """A path, relative to the working folder or the home folder if it lies in one of them."""
+    """A path as text. If it lies in the working folder or the home folder, it is relative to that folder."""
     for start, mark in ((Path.cwd(), ""), (Path(os.environ.get("HOME") or ""), "~/")):
         if start.is_absolute() and start != Path("/") and path.is_relative_to(start):
             return mark + str(path.relative_to(start))

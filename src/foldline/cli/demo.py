@@ -26,7 +26,8 @@ from foldline.fold import Fold
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message
 from foldline.plan.timeline import handle
-from foldline.replay import CachedCounter, CostAccount, without_usage
+from foldline.replay import CachedCounter, CostAccount
+from foldline.session.transcript_session import without_usage
 from foldline.view.compose import View
 from foldline.wire import Transcript, parse
 
@@ -43,7 +44,7 @@ QUESTION = "AssertionError handle"
 """The query of the recall at the end. The messages that answer it have been folded by then."""
 ANSWER_TOKENS = 300
 QUOTED_LINES = 9
-"""How many lines of an answer are shown."""
+"""How many lines of the recalled text are shown."""
 TURN_ENTRIES, ENTRY_LINES = 6, 2
 """How many entries of a digest are shown (the newest), and how many lines of each."""
 BAR, BESIDE = 48, 44
@@ -52,12 +53,12 @@ NEXT = (
     ("foldline inspect FILE", "show what fills your own transcript"),
     ("foldline fold FILE -o OUT", "fold it to fit"),
     ("foldline replay FILE", "compute what it would have cost"),
-    ("foldline import FILE", "add it to a ledger"),
-    ("foldline recall QUESTION", "search everything in the ledger"),
+    ("foldline import FILE", "add it to a ledger, and then"),
+    ("foldline recall QUESTION", "search all its messages, folded or not"),
 )
 FACTS = "facts: the names, paths, numbers, errors, requests and decisions in the folded messages"
 TURN_STARTS = ("User: ", "Agent: ")
-"""The beginnings of the digest lines that hold a request of the user or an answer of the agent."""
+"""Prefixes of the digest lines that hold the user's requests and the agent's answers."""
 
 
 class DemoRun:
@@ -82,7 +83,10 @@ class DemoRun:
             yield DemoStep(message, self.session.size(message), view, fold)
 
     def _ask(self, place: int) -> tuple[View, Fold | None]:
-        """The view that is sent to get the reply at index `place`, and the fold that was made for it, or None."""
+        """The view that is sent for the reply at index `place`, and the fold that was made for this view.
+
+        The fold is None if none was made.
+        """
         before = self.session.timeline.fold
         view = self.session.view()
         self.requests += 1
@@ -101,7 +105,10 @@ class DemoRun:
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """A message and its size in tokens. For a reply, also the view that was sent, and the fold if one was made."""
+    """A step of the demo: a message and its size in tokens.
+
+    A reply also has the view that was sent for it, and the fold if one was made.
+    """
 
     message: Message
     tokens: int
@@ -147,7 +154,7 @@ def recording() -> Transcript:
 
 
 def summary(run: DemoRun, settings: Settings, seconds: float) -> dict[str, Any]:
-    """The summary as JSON."""
+    """The figures of a finished demo as JSON."""
     session = run.session
     return {
         "model": session.model.name,
@@ -178,7 +185,7 @@ def _opening(out: Console, run: DemoRun, settings: Settings) -> None:
 
 
 def _show(out: Console, number: int, step: DemoStep, run: DemoRun, *, detailed: bool) -> None:
-    """Print one step: user messages always, tool calls and results only on a terminal."""
+    """Print one step. Tool calls and results are printed only on a terminal."""
     if step.fold is not None:
         _folded(out, step.fold, run)
     message = step.message
@@ -239,20 +246,20 @@ def _bar(view: View, run: DemoRun, bar: int) -> Text:
 
 
 def _recall(out: Console, run: DemoRun) -> None:
-    """Print the current digest, and a recall from the folded messages."""
+    """Print the current digest, and what a recall finds in the folded messages."""
     fold = run.session.timeline.fold
     if fold is None:
         return
     if fold.digest is not None:
         cut = handle(run.session.timeline.lead, fold.cut - 1)
-        out.print(f"\nwhat the model still reads about {cut}: the end of the digest's account", style="bold")
+        out.print(f"\nwhat the model still reads about {cut}: the newest turns in the digest", style="bold")
         _print_turns(out, digest_lines(fold.digest.message.text))
     out.print(f"\nrecalled from the folded messages: recall({QUESTION!r})", style="bold")
     _quoted(out, run.recall(QUESTION).splitlines())
 
 
 def _print_turns(out: Console, lines: list[str]) -> None:
-    """Print the last requests and answers in the lines of a digest. Each entry takes at most `ENTRY_LINES` lines."""
+    """Print the newest requests and answers that a digest lists. Each takes at most `ENTRY_LINES` lines."""
     for line in [line for line in lines if line.startswith(TURN_STARTS)][-TURN_ENTRIES:]:
         wrapped = textwrap.wrap(printable(line), max(20, out.width - 6), max_lines=ENTRY_LINES, placeholder=" …")
         for number, part in enumerate(wrapped):

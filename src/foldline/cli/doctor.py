@@ -6,6 +6,7 @@ import operator
 import os
 import platform
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -16,10 +17,10 @@ import click
 
 from foldline import __version__
 from foldline.cli.shared import options
-from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_location, open_ledger
-from foldline.cli.shared.output import line_printer, plural, print_json
+from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_location, open_ledger, raw_ledger_options
+from foldline.cli.shared.output import console, line_printer, plural, print_json
 from foldline.cli.shared.settings import KEYS, Settings, load_settings
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, extra_hint
 from foldline.measure.tokenizers import counter_for
 from foldline.models.table import ENVIRONMENT as MODELS_FILE
 from foldline.models.table import model
@@ -31,12 +32,18 @@ MARKS = {OK: ("✓", None), NOTE: ("·", "yellow"), PROBLEM: ("✗", "red")}
 LEDGER_WAIT_SECONDS = 3.0
 DEFAULT_MODEL = "claude-sonnet-4-5"
 """The model that is checked when none is configured."""
+LEAST_USABLE = 1_000
+"""A usable window with fewer tokens is reported as a problem."""
+_EXTRA_MARK = "extra "
+"""Prefix of `Finding.about` in the findings about extras, such as `extra proxy`."""
 _EXTRA = re.compile(r"""extra == ['"]([\w-]+)['"]""")
 _NAME = re.compile(r"[\w.-]+")
 _LIMIT = re.compile(r"(>=|<=|<|>)\s*(\d[\w.]*)")
 _RELEASE = re.compile(r"[\d.]*")
 _DIGITS = re.compile(r"\d+")
 _COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt}
+_NO_LIMIT = 1 << 20
+"""Line width for output that is not a terminal: so large that no line is wrapped."""
 _OTHER_VARIABLES = ("MODELS", "DATA", "PRESET")
 
 
@@ -52,15 +59,17 @@ class Finding:
 
 @click.command()
 @options.raw_policy_options
+@raw_ledger_options
 @options.output_options("Print one JSON object with every finding.")
-def doctor(policy: str | None, model: str | None, window: int | None, as_json: bool) -> None:
+def doctor(as_json: bool, **flags: Any) -> None:
     r"""Check the installation and the configuration, and say how to fix problems.
 
     \b
     Example:  foldline doctor
               foldline doctor --model gpt-5 --json
+              foldline doctor --ledger agent.db
     """
-    found = list(examine(policy=policy, model=model, window=window))
+    found = [*examine(**flags), *_extras()]
     problems = sum(finding.state == PROBLEM for finding in found)
     if as_json:
         print_json({"problems": problems, "findings": [asdict(finding) for finding in found]})
@@ -71,9 +80,8 @@ def doctor(policy: str | None, model: str | None, window: int | None, as_json: b
 
 
 def examine(**flags: Any) -> Iterator[Finding]:
-    """The findings of all checks."""
+    """The findings of all checks except the check of the extras."""
     yield Finding("foldline", OK, f"{__version__} on Python {platform.python_version()}")
-    yield from _extras()
     yield from _variables(os.environ)
     try:
         settings = load_settings(**flags)
@@ -88,7 +96,7 @@ def examine(**flags: Any) -> Iterator[Finding]:
 
 
 def _checked(about: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """The findings of a check; a `FoldlineError` that it raises is reported as a problem."""
+    """The findings of a check. If the check raises a `FoldlineError`, the error is reported as a problem."""
     try:
         yield from check()
     except FoldlineError as error:
@@ -138,13 +146,12 @@ def _extras() -> Iterator[Finding]:
         missing = [name for name in names if _version(name) is None]
         wrong = [name for name in names if name not in missing and not is_supported(_version(name) or "", names[name])]
         if missing:
-            fix = f"pip install 'foldline[{extra}]' to use it"
-            yield Finding(f"extra {extra}", NOTE, f"not installed ({', '.join(missing)})", fix)
+            yield Finding(f"{_EXTRA_MARK}{extra}", NOTE, f"not installed ({', '.join(missing)})", extra_hint(extra))
         elif wrong:
             says = ", ".join(f"{name} {_version(name)} is not supported, only {names[name]}" for name in wrong)
-            yield Finding(f"extra {extra}", PROBLEM, says, f"pip install 'foldline[{extra}]'")
+            yield Finding(f"{_EXTRA_MARK}{extra}", PROBLEM, says, extra_hint(extra))
         else:
-            yield Finding(f"extra {extra}", OK, ", ".join(f"{name} {_version(name)}" for name in names))
+            yield Finding(f"{_EXTRA_MARK}{extra}", OK, ", ".join(f"{name} {_version(name)}" for name in names))
 
 
 def _version(name: str) -> str | None:
@@ -170,7 +177,10 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Finding]:
 def _model(settings: Settings) -> Iterator[Finding]:
     name = settings.model() or DEFAULT_MODEL
     found = model(name)
-    if "default: unknown" in found.source:
+    if not settings.model():
+        says = f"not set; the next checks are for {name}: {found.source}"
+        yield Finding("model", NOTE, says, "name your model with --model, or in foldline.toml")
+    elif "default: unknown" in found.source:
         fix = f"check the spelling, or add it to a model table of your own ({MODELS_FILE})"
         yield Finding("model", NOTE, f"{name}: {found.source}", fix)
     else:
@@ -180,10 +190,11 @@ def _model(settings: Settings) -> Iterator[Finding]:
         yield Finding("counter", OK, f"{counter.name}, exact")
     elif found.vocabulary and settings.policy.counter == "model":
         says = f"{counter.name}: an estimate; this model can be counted exactly"
-        yield Finding("counter", NOTE, says, "pip install 'foldline[exact]'")
+        yield Finding("counter", NOTE, says, extra_hint("exact"))
     else:
-        why = "its vocabulary is not public" if settings.policy.counter == "model" else f"by policy {settings.name}"
-        yield Finding("counter", OK, f"{counter.name}, an estimate ({why}), corrected by reported usage")
+        why = "its vocabulary is not public" if found.vendor else "the model is unknown"
+        why = why if settings.policy.counter == "model" else f"by policy {settings.name}"
+        yield Finding("counter", OK, f"{counter.name} ({why}), corrected by reported usage")
     if found.prices is None:
         fix = f"add them in a model table of your own ({MODELS_FILE}); replays show no cost without them"
         yield Finding("prices", NOTE, f"unknown for {name}", fix)
@@ -196,10 +207,16 @@ def _model(settings: Settings) -> Iterator[Finding]:
 def _policy(settings: Settings) -> Iterator[Finding]:
     policy, name = settings.policy, settings.model() or DEFAULT_MODEL
     known, session = model(name), Session(model=name, policy=policy)
-    source = settings.sources.get("window_tokens", "the model table")
-    yield Finding("window", OK, f"{session.window:,} from {source}, {session.usable:,} usable")
+    source = settings.sources.get("window_tokens", "the model table" if known.is_window_known else "")
+    origin = f"from {source}" if source else "by default, because the model is unknown"
+    fix = "" if source else "set the window with --window, or window_tokens in foldline.toml"
+    says = f"{session.window:,} {origin}, {session.usable:,} usable"
+    yield Finding("window", OK if source else NOTE, says, fix)
     if session.usable <= 0:
         yield Finding("policy", PROBLEM, "the usable window is empty", "lower reply_tokens or reserve_tokens")
+    elif session.usable < LEAST_USABLE:
+        says = f"{session.usable:,} usable tokens are too few for a system prompt, a digest and a message"
+        yield Finding("policy", PROBLEM, says, f"raise the window: at least {LEAST_USABLE:,} tokens must be usable")
     elif policy.window_tokens and policy.window_tokens > known.window and "default: unknown" not in known.source:
         says = f"window_tokens is {policy.window_tokens:,}, but {name} has a window of {known.window:,}"
         yield Finding("policy", PROBLEM, says, "lower window_tokens, or choose another model")
@@ -239,11 +256,34 @@ def _ledger(location: LedgerLocation) -> Iterator[Finding]:
 
 
 def _print(found: list[Finding], problems: int) -> None:
-    echo = line_printer()
-    width = max(len(finding.about) for finding in found)
-    for finding in found:
+    out = console()
+    echo, rows = line_printer(out=out), _with_grouped_extras(found)
+    width = max(len(finding.about) for finding in rows)
+    columns = out.width if out.is_terminal else _NO_LIMIT
+    for finding in rows:
         mark, colour = MARKS[finding.state]
-        echo(f"{mark} {finding.about:<{width}}  {finding.says}", style=colour)
+        echo(_hanging(f"{mark} {finding.about:<{width}}  ", finding.says, columns), style=colour)
         if finding.fix:
-            echo(f"  {'':<{width}}  → {finding.fix}")
+            echo(_hanging(" " * (width + 4), f"→ {finding.fix}", columns))
     echo(f"\n{plural(problems, 'problem')}" if problems else "\nno problems", style="bold")
+
+
+def _hanging(start: str, text: str, columns: int) -> str:
+    """The text with `start` in front of its first line. All later lines are indented by the width of `start`."""
+    return textwrap.fill(text, columns, initial_indent=start, subsequent_indent=" " * len(start))
+
+
+def _with_grouped_extras(found: list[Finding]) -> list[Finding]:
+    """The findings, with one line for all installed extras and one line for all missing extras.
+
+    An extra with a problem keeps its own line.
+    """
+    extras = [finding for finding in found if finding.about.startswith(_EXTRA_MARK) and finding.state != PROBLEM]
+    names = {
+        state: ", ".join(one.about.removeprefix(_EXTRA_MARK) for one in extras if one.state == state)
+        for state in (OK, NOTE)
+    }
+    grouped = [Finding("extras", OK, f"installed: {names[OK]}")] if names[OK] else []
+    if names[NOTE]:
+        grouped.append(Finding("extras", NOTE, f"not installed: {names[NOTE]}", extra_hint("NAME")))
+    return [*(finding for finding in found if finding not in extras), *grouped]

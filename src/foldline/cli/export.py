@@ -8,7 +8,7 @@ import click
 
 from foldline.cli.shared import options
 from foldline.cli.shared.files import STDOUT, refuse_to_overwrite, write_file
-from foldline.cli.shared.ledger_choice import LedgerLocation, SessionName, ledger_options, open_ledger, unknown_session
+from foldline.cli.shared.ledger_choice import LedgerLocation, SessionName, ledger_options, open_ledger, session_by_name
 from foldline.cli.shared.output import console, plural
 
 
@@ -22,14 +22,14 @@ from foldline.cli.shared.output import console, plural
     type=SessionName(),
     multiple=True,
     metavar="NAME",
-    help="Write only this session. Repeatable.",
+    help="Write only this session; the beginning of its name is enough. Repeatable.",
 )
 @ledger_options
 @options.output_options("Print the report as one JSON object (to standard error with -o -).")
 def export(out: str, force: bool, names: tuple[str, ...], location: LedgerLocation, as_json: bool) -> None:
     r"""Write sessions as lines of JSON, from one snapshot of the ledger.
 
-    Use it as a backup, or to move to another database.
+    Use the file as a backup, or to move to another database.
 
     \b
     Example:  foldline export -o backup.jsonl
@@ -37,11 +37,9 @@ def export(out: str, force: bool, names: tuple[str, ...], location: LedgerLocati
     """
     refuse_to_overwrite(out, [] if location.remote else [location.url], force=force)
     with open_ledger(location) as ledger:
-        every = [info.name for info in ledger.sessions()]
-        for name in names:
-            if name not in every:
-                raise unknown_session(name)
-        chosen = list(names) or every
+        every = ledger.sessions()
+        named = [session_by_name(ledger.store, every, name) for name in names]
+        chosen = list(dict.fromkeys(info.name for info in named or every))
         size = write_file(out, (line.encode() for line in ledger.export(chosen)))
     report = {"ledger": str(location), "out": out, "sessions": chosen, "bytes": size}
     if as_json:

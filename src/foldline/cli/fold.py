@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import click
 
 from foldline.cli.shared import options
+from foldline.cli.shared.converted_request import REQUEST, MissingField, converted_request
 from foldline.cli.shared.files import (
     STDOUT,
     Conversation,
@@ -18,16 +20,16 @@ from foldline.cli.shared.files import (
 )
 from foldline.cli.shared.output import digest_row, line_printer, margin_note, plural, printable
 from foldline.cli.shared.settings import Settings
-from foldline.cli.shared.transcript_import import fill_session
+from foldline.cli.shared.transcript_import import transcript_session
+from foldline.fold import Fold
 from foldline.json_text import dumps, encode
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message
-from foldline.plan.timeline import handle
+from foldline.plan.timeline import left_handles
 from foldline.session import Session
-from foldline.view.compose import head
-from foldline.wire import REQUEST_FORMATS, render
-from foldline.wire.formats import Lost, element_format
-from foldline.wire.repair import repair
+from foldline.view.compose import View, head
+from foldline.wire import REQUEST_FORMATS
+from foldline.wire.formats import Lost
 from foldline.wire.writer import rewrite
 
 MISSING = 5
@@ -37,36 +39,44 @@ MISSING = 5
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--out", "-o", required=True, type=click.Path(), help="Write to this file; - is standard output.")
-@click.option("--to", type=click.Choice(REQUEST_FORMATS), help="Write a request in this format instead.")
+@click.option("--to", type=click.Choice(REQUEST_FORMATS), help="Write a request in this format, with tools and model.")
+@options.conversation_option(
+    "If the file has several conversations, fold the one with this number (the first is 1). Needs --to."
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @options.format_option
 @options.policy_options
+@options.system_tokens_option
 @options.output_options("Print the report as one JSON object (to standard error with -o -).")
 def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -> None:
     r"""Fold a transcript so that it fits the window, and write it in its own format.
 
     A digest replaces the folded messages; the report says which facts the digest kept. The input file is not changed. A
-    transcript that already fits is written unchanged.
+    transcript that already fits is written unchanged. The window must also have room for the agent's system prompt and
+    tools. Their size is computed from the reported usage.
 
     \b
     Example:  foldline fold session.jsonl -o folded.jsonl --window 50000
               foldline fold session.jsonl -o request.json --to openai
     """
     refuse_to_overwrite(out, [file], force=flags["force"])
-    found = read_conversation(file, flags["format"])
-    session = Session(
-        model=settings.model(found.transcript.model), policy=settings.policy, tools=found.transcript.tools
-    )
-    fill_session(session, found.transcript)
+    found = read_conversation(file, flags["format"], flags["conversation"])
+    if not (found.is_whole_file or flags["to"]):
+        raise click.UsageError(
+            "The file has several conversations. A single conversation can be written only as a request: "
+            "add --to FORMAT."
+        )
+    settings = replace(settings, policy=settings.policy.but(bound_thinking="strip"))  # a file has no beta header
+    session = transcript_session(found.transcript, settings, system_tokens=flags["system_tokens"])
     before = session.load().request
     view = session.view()
-    data, lost = folded_file(found, session, to=flags["to"], format=flags["format"])
-    write_file(out, [data])
+    made = folded_file(found, session, view, to=flags["to"], format=flags["format"])
+    size = write_file(out, [made.data])
     report = {
         "file": file,
         "out": out,
         "format": flags["to"] or found.transcript.format,
-        "bytes": len(data),
+        "bytes": size,
         "model": session.model.name,
         "window": session.window,
         "usable": session.usable,
@@ -77,7 +87,11 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
         "exact": view.exact,
         "folded_earlier": found.compacted,
         "fold": _fold(session, found.compacted),
-        "lost": [{"message": item.message + 1, "what": item.what, "why": item.why} for item in lost],
+        "lost": [
+            {"message": None if item.message == REQUEST else item.message + 1, "what": item.what, "why": item.why}
+            for item in made.lost
+        ],
+        "to_add": [{"what": item.what, "why": item.why} for item in made.missing],
     }
     if as_json:
         click.echo(dumps(report), err=out == STDOUT)
@@ -85,36 +99,37 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
         _print(report, to_stderr=out == STDOUT)
 
 
-def folded_file(
-    found: Conversation, session: Session, *, to: str | None, format: str | None
-) -> tuple[bytes, tuple[Lost, ...]]:
-    """The bytes to write, and the content that the output format cannot express.
+class FoldedFile(NamedTuple):
+    """The bytes to write, the content that the output format cannot express, and what a request still needs."""
+
+    data: bytes
+    lost: tuple[Lost, ...] = ()
+    missing: tuple[MissingField, ...] = ()
+
+
+def folded_file(found: Conversation, session: Session, view: View, *, to: str | None, format: str | None) -> FoldedFile:
+    """The file to write for the view of a session.
 
     With `to`, the bytes are a request in that format. Without `to`, the bytes are the file with the messages of the
-    view; if no message changed, the unchanged file.
+    view. If no message changed, the bytes are the unchanged file.
 
-    A request is repaired, because it will be sent. A session file is not repaired, because its agent repairs what it
-    sends.
+    A request is repaired, because it will be sent. A session file is not repaired, because the agent itself repairs the
+    requests that it sends.
     """
     transcript, timeline = found.transcript, session.timeline
-    shown = head(timeline) + tuple(timeline.shown[timeline.cut :])
     if to is not None:
-        made = render(repair(shown, to).messages, to)
-        same = (
-            {"model": session.model.name, "tools": list(transcript.tools)}
-            if element_format(transcript.format) == to
-            else {}
-        )
-        body = {**{key: value for key, value in same.items() if value}, **made.body}
-        return encode(dumps(body) + "\n"), made.lost
+        made = converted_request(view, found, to, format)
+        return FoldedFile(encode(dumps(made.body) + "\n"), made.lost, made.missing)
     if transcript.format in REQUEST_FORMATS:
-        shown = repair(shown, transcript.format).messages
+        shown = view.repaired_messages(transcript.format)
+    else:
+        shown = head(timeline) + tuple(timeline.shown[timeline.cut :])
     text = read_text(found.file)
     live = found.live_messages
     if len(shown) == len(live) and all(map(_is_original, shown, live)):
-        return encode(text), ()
-    made_file = rewrite(text, shown, format)
-    return made_file.data, made_file.lost
+        return FoldedFile(encode(text))
+    made_file = rewrite(text, shown, format, join_turns=True)
+    return FoldedFile(made_file.data, made_file.lost)
 
 
 def _is_original(one: Message, other: Message) -> bool:
@@ -125,15 +140,14 @@ def _is_original(one: Message, other: Message) -> bool:
 def _fold(session: Session, compacted: int) -> dict[str, Any] | None:
     """The report on the session's fold; None if nothing was folded.
 
-    The agent itself compacted the first `compacted` messages.
+    `compacted` is the number of leading messages that the agent had already compacted.
     """
     made = session.timeline.fold
-    if made is None or made.cut == compacted:
+    if made is None or made.made_at == compacted:
         return None
-    first = max(session.timeline.lead, compacted)
     stay = session.timeline.lead + len(made.pinned) + len(made.carried)
     return {
-        "folded": handle(first, made.cut - 1) if made.cut > first else "",
+        "folded": left_handles(made, Fold(cut=compacted)),
         "messages": made.cut - compacted - stay,
         "kept": len(session.timeline) - made.cut + stay,
         "stubs": len(made.stubs),
@@ -153,9 +167,12 @@ def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
     else:
         _print_fold(echo, report, before, after)
     for item in report["lost"][:MISSING]:
-        echo(f"  not rendered: {printable(item['what'])} of message {item['message']}: {printable(item['why'])}")
+        place = f" of message {item['message']}" if item["message"] is not None else ""
+        echo(f"  not rendered: {printable(item['what'])}{place}: {printable(item['why'])}")
     if len(report["lost"]) > MISSING:
         echo(f"  not rendered: {len(report['lost']) - MISSING} more")
+    for item in report["to_add"]:
+        echo(f"  to add before you send it: {printable(item['what'])} ({printable(item['why'])})")
     if report["out"] != STDOUT:
         echo(f"wrote {report['out']}: {report['format']}, {report['bytes']:,} bytes")
 

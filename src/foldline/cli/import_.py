@@ -1,7 +1,8 @@
 """`foldline import`: add transcripts or an exported ledger to a ledger.
 
 A transcript becomes a session. The session is built in memory and added in one transaction, like an exported session.
-If the session exists already, only the new messages of the file are added.
+If the session of a transcript exists already, only the new messages of the file are added. An exported session that
+exists already is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import click
 
 from foldline import text_lines
 from foldline.cli.shared import options
-from foldline.cli.shared.files import expand_paths, read_transcripts
+from foldline.cli.shared.files import expand_paths, is_export, read_transcripts
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress
 from foldline.cli.shared.settings import Settings
@@ -28,23 +29,24 @@ from foldline.wire import read_all
 
 STDIN = "-"
 EXPORT = "foldline"
-"""The format name of an exported ledger in reports. The first line of an exported ledger begins with this key."""
+"""The format name of an exported ledger, as reports show it. It is also the first key in the exported file."""
 SKIPPED = 3
 """How many of the skipped files are listed."""
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE|FOLDER...")
-@click.option("--session", "-s", metavar="NAME", help="Name the session; default: the name of its file.")
+@click.option("--session", "-s", metavar="NAME", help="Name the session; default: the name of the file.")
 @options.format_option
 @options.policy_options
 @ledger_options
 @options.output_options("Print one JSON object with every imported session.")
 def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings, as_json: bool, **flags: Any) -> None:
-    r"""Add transcripts of any supported format, or files that foldline export wrote, to a ledger.
+    r"""Add transcripts of any supported format, or files written by foldline export, to a ledger.
 
-    The ledger is created if it does not exist. Each transcript becomes a session; a session that exists already gets
-    only the new messages. Files in a folder that are not transcripts are skipped. Write - to read standard input.
+    The ledger is created if it does not exist. Each transcript becomes a session; if the session exists already, only
+    the new messages of the transcript are added. An export is refused if one of its sessions exists already. Files in a
+    folder that are not transcripts are skipped. Write - to read standard input.
 
     \b
     Example:  foldline import ~/.claude/projects/shop/3f0c.jsonl
@@ -78,27 +80,22 @@ def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings
 
 
 def _refuse_unreadable(files: Sequence[str], format: str | None) -> None:
-    """Raise for a file that cannot be read, before a ledger is created."""
+    """Raise an error if a file cannot be read. This is called before a ledger is created."""
     for file in files:
-        if file != STDIN and not _is_export(file):
+        if file != STDIN and not is_export(file):
             read_all(file, format)
 
 
-def _is_export(file: str) -> bool:
-    first = next((line.text for line in text_lines.lines_of_file(file) if line.text.strip()), "")
-    return first.startswith('{"foldline":')
-
-
 def _import_file(target: Ledger, file: str, settings: Settings, flags: dict[str, Any]) -> list[dict[str, Any]]:
-    """Import all sessions of one file; returns a report row for each."""
+    """Import all sessions of one file, and return a report row for each session."""
     if file == STDIN:
         with tempfile.NamedTemporaryFile() as copy:  # read more than once
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
-            if not flags["session"] and not _is_export(copy.name):
+            if not flags["session"] and not is_export(copy.name):
                 raise InputError("a session from standard input needs a name", hint="name it with --session")
             return [{**row, "file": STDIN} for row in _import_file(target, copy.name, settings, flags)]
-    if _is_export(file):
+    if is_export(file):
         return _restore(target, file)
     transcripts = read_transcripts(file, flags["format"])
     name = flags["session"] or _session_name(file)
@@ -138,5 +135,7 @@ def _print(location: LedgerLocation, done: list[dict[str, Any]], skipped: list[d
     fresh = sum(row["new"] for row in done)
     what = f"{plural(len(done), 'session')}, {plural(fresh, 'new message')}"
     echo(f"imported into {location}: {what}")
-    option = f" --ledger {location}" if location.source == "flag" else ""
-    echo(f"next: foldline show{option}, or foldline recall{option} QUESTION", style="dim")
+    is_secret = str(location) != location.url
+    option = f" --ledger {location}" if location.source == "flag" and not is_secret else ""
+    before = "set FOLDLINE_LEDGER to the address, then " if location.source == "flag" and is_secret else ""
+    echo(f"next: {before}foldline show{option}, or foldline recall{option} QUESTION", style="dim")

@@ -8,17 +8,32 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.inspection import LARGEST, NOT_IN_FILE, examine
-from foldline.cli.shared.output import line_printer, margin_note, plural, print_json, printable, table
+from foldline.cli.shared.files import read_transcripts
+from foldline.cli.shared.inspection import LARGEST, examine
+from foldline.cli.shared.output import (
+    console,
+    line_printer,
+    margin_note,
+    plural,
+    print_json,
+    printable,
+    shorten,
+    table,
+    with_option_names,
+)
 from foldline.cli.shared.settings import Settings
 from foldline.measure.estimator import format_tokens
+from foldline.plan.gate import HIDDEN
 from foldline.plan.timeline import handle
-from foldline.wire import read_all
 
 PLACES = 4
 """How many positions of the same problem are listed."""
-_NAME = 50
-"""How many characters of the end of a long name are shown."""
+_NAME, _FIGURES = 40, 22
+"""Minimum number of characters shown from the end of a long name, and the width of the columns beside the name."""
+_LEAST_WORDS, _BEFORE_WORDS = 20, 30
+"""Minimum number of characters shown of a large message, and the width of the columns before the message."""
+NOT_IN_FILE = "system prompt and tools (not in the file)"
+"""Explanation that is printed beside the block `hidden`."""
 _BAR = 20
 """The width of the longest bar in characters."""
 
@@ -35,12 +50,15 @@ def inspect(file: str, format: str | None, settings: Settings, as_json: bool) ->
     Example:  foldline inspect session.jsonl
               foldline inspect request.json --model gpt-5.1 --json
     """
-    for transcript in read_all(file, format):
+    transcripts = read_transcripts(file, format)
+    for number, transcript in enumerate(transcripts, start=1):
         report = examine(transcript, settings)
         if as_json:
             print_json({"file": file, **report})
-        else:
-            _print(file, report)
+            continue
+        if len(transcripts) > 1:
+            click.echo(f"{'' if number == 1 else chr(10)}conversation {number} of {len(transcripts)}")
+        _print(file, report)
 
 
 def _print(file: str, report: dict[str, Any]) -> None:
@@ -48,8 +66,9 @@ def _print(file: str, report: dict[str, Any]) -> None:
     _print_head(file, report, echo)
     _print_tables(report, echo)
     echo("\nlargest messages")
+    room = max(_LEAST_WORDS, console().width - _BEFORE_WORDS)
     for row in report["largest"]:
-        echo(f"  #{row['message']:<6} {row['tokens']:>8,}  {row['role']:<9} {row['starts']}")
+        echo(f"  #{row['message']:<6} {row['tokens']:>8,}  {row['role']:<9} {shorten(row['starts'], room)}")
     if report["broken"]:
         echo(f"\nbroken in {plural(len(report['broken']), 'place')}; foldline repairs what is sent, not the file")
     _print_notes(report["broken"], echo)
@@ -59,22 +78,22 @@ def _print(file: str, report: dict[str, Any]) -> None:
     if report["notes"]:
         echo("\nin the file")
     for row in report["notes"]:
-        echo(f"  line {row['line']}: {printable(row['text'])}")
+        echo(f"  {'line ' + str(row['line']) + ': ' if row['line'] else ''}{printable(row['text'])}")
     echo(f"\n{_verdict(report)}")
     if note := margin_note(report["fold"].get("reason", "")):
         echo(note)
 
 
 def _print_head(file: str, report: dict[str, Any], echo: Callable[..., None]) -> None:
-    """Print how much the model sees, its share of the window, and its cost."""
+    """Print the size of what the model sees, its share of the window, and the cost."""
     shown = format_tokens(report["tokens"], report["exact"])
     echo(f"{file}: {report['format']}, {plural(report['messages'], 'message')}, {report['model'] or 'no model named'}")
     if gone := report["compacted"]:
         live = handle(gone, report["messages"] - 1)
         echo(f"the agent compacted {handle(0, gone - 1)}: the model sees only {live}, and all figures are about these")
-    echo(
-        f"the model sees {shown} tokens ({report['counter']}): {report['tokens'] / report['window']:.0%} of the window"
-    )
+    share = f"{report['tokens'] / report['window']:.0%} of the window"
+    how = report["source"] if report["reported"] else report["counter"]
+    echo(f"the model sees {shown} tokens ({how}): {share}")
     echo(f"window {report['window']:,} (from {report['window_source']}), {report['usable']:,} usable")
     if report["sent"] == "proven":
         echo("the file holds the last request that was sent; its hashes prove it")
@@ -95,8 +114,8 @@ def _print_tables(report: dict[str, Any], echo: Callable[..., None]) -> None:
     total = max(1, report["tokens"])
     blocks = table("what", "tokens", "share")
     for name, size in report["blocks"].items():
-        shown = f"{'~' if name == NOT_IN_FILE else ''}{size:,}"
-        blocks.add_row(name, shown, f"{size / total:.1%}", "█" * round(_BAR * size / total))
+        what, shown = (f"{HIDDEN}: {NOT_IN_FILE}", f"~{size:,}") if name == HIDDEN else (name, f"{size:,}")
+        blocks.add_row(what, shown, f"{size / total:.1%}", "█" * round(_BAR * size / total))
     echo(blocks, soft_wrap=False)
     servers: dict[str, int] = {}
     for row in report["by_tool"].values():
@@ -111,12 +130,13 @@ def _print_tables(report: dict[str, Any], echo: Callable[..., None]) -> None:
 def _print_top(
     title: str, columns: tuple[str, ...], rows: Mapping[str, tuple[int, ...]], echo: Callable[..., None]
 ) -> None:
-    """Print a table with the largest rows; nothing if there are no rows."""
+    """Print a table with the largest rows. If there are no rows, print nothing."""
     if not rows:
         return
     shown = table(title, *columns)
+    most = max(_NAME, console().width - _FIGURES)
     for name, figures in list(rows.items())[:LARGEST]:
-        short = name if len(name) <= _NAME else f"…{name[-_NAME:]}"
+        short = name if len(name) <= most else f"…{name[1 - most :]}"
         shown.add_row(printable(short), *(f"{figure:,}" for figure in figures))
     echo("")
     echo(shown, soft_wrap=False)
@@ -125,20 +145,23 @@ def _print_top(
 
 
 def _print_notes(rows: Sequence[Mapping[str, Any]], echo: Callable[..., None]) -> None:
-    """Print one line for each problem, with the messages that have it."""
-    groups: dict[str, list[int]] = {}
+    """Print one line for each kind of problem, with the messages that have the problem."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(row["text"], []).append(row["message"])
-    for words, numbers in groups.items():
+        groups.setdefault(row["code"], []).append(row)
+    for found in groups.values():
+        numbers = list(dict.fromkeys(row["message"] for row in found))
         more = f" and {len(numbers) - PLACES} more" if len(numbers) > PLACES else ""
         places = ", ".join(f"#{number}" for number in numbers[:PLACES])
-        echo(f"  {places}{more}: {printable(words)}")
+        texts = list(dict.fromkeys(row["text"] for row in found))
+        others = f" (and {plural(len(texts) - 1, 'similar problem')})" if len(texts) > 1 else ""
+        echo(f"  {places}{more}: {printable(texts[0])}{others}")
 
 
 def _verdict(report: dict[str, Any]) -> str:
     fold = report["fold"]
     if fold.get("refused"):
-        return f"policy {report['policy']}: cannot be sent: {fold['refused']}"
+        return f"policy {report['policy']}: cannot be sent: {with_option_names(fold['refused'])}"
     if fold["folded"]:
         sizes = f"{format_tokens(fold['before'], False)} → {format_tokens(fold['after'], False)}"
         return f"policy {report['policy']}: {fold['folded']} would be folded, {sizes} ({fold['reason']})"

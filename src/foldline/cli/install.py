@@ -18,7 +18,7 @@ from foldline.watch.installer import TARGETS, SettingsChange, plan_change, setti
 @click.option("--uninstall", is_flag=True, help="Remove foldline's entries.")
 @click.option("--dry-run", is_flag=True, help="Show the change and write nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Write without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Print the change as JSON; write only with --yes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the change as JSON; write it only with --yes.")
 def install(agent: str, *, where: str, uninstall: bool, dry_run: bool, **how: bool) -> None:
     r"""Add foldline's hooks and status line to an agent's settings, or remove them.
 

@@ -29,12 +29,17 @@ _WORDS = 120
 @click.command()
 @click.argument("text", nargs=-1)
 @click.option("--handle", metavar="HANDLE", help='Pin these messages: "#12", "#12-20".')
-@click.option("--name", default="", metavar="NAME", help="Name the pin; default: the handle of its message.")
+@click.option(
+    "--name",
+    default="",
+    metavar="NAME",
+    help="Name the pin of a text or of one message; default: the handle of the message.",
+)
 @click.option("--remove", metavar="NAME", help="Remove a pin.")
 @session_options
 @options.output_options("Print one JSON object with the current pins.")
 def pin(text: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags: Any) -> None:
-    r"""Keep a text, or messages by their handle, in every view of a session.
+    r"""Keep a text, or the messages that a handle names, in every view of a session.
 
     A text is added as a note at the end of the session. Without arguments, the pins are listed.
 
@@ -65,29 +70,34 @@ def pin(text: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags:
         now = BranchRecord(ledger.store, picked.branch).snapshot().pins
     changed = [name for name in {**held, **now} if held.get(name) != now.get(name)]
     if as_json:
-        pins = [{"name": name, "message": at + 1} for name, at in now.items()]
+        pins = [{"name": name, "message": at + 1} for name, at in _by_message(now)]
         print_json({"session": picked.info.name, "branch": picked.branch.name, "changed": changed, "pins": pins})
         return
     what = ", ".join(map(printable, changed)) or "no change"
     verb = "removed pin" if remove else "pinned"
     echo = line_printer()
     echo(f"session {printable(str(picked))}: {verb}: {what}")
-    handles = {name: "" if name == numbered(at) else f" ({numbered(at)})" for name, at in now.items()}
+    handles = {name: "" if name == numbered(at) else f" ({numbered(at)})" for name, at in _by_message(now)}
     every = ", ".join(f"{printable(name)}{handle}" for name, handle in handles.items())
     echo(f"current pins: {every or 'none'}")
+
+
+def _by_message(pins: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The pins in the order of their messages."""
+    return sorted(pins.items(), key=lambda pin: pin[1])
 
 
 def _list_pins(ledger: Ledger, picked: SessionChoice, held: Mapping[str, int], *, as_json: bool) -> None:
     """Print every pin with the beginning of its message."""
     if as_json:
-        pins = [{"name": name, "message": at + 1} for name, at in held.items()]
+        pins = [{"name": name, "message": at + 1} for name, at in _by_message(held)]
         print_json({"session": picked.info.name, "branch": picked.branch.name, "changed": [], "pins": pins})
         return
     echo = line_printer()
     echo(f"session {printable(str(picked))}: {plural(len(held), 'pin')}")
     record = BranchRecord(ledger.store, picked.branch)
     record.version()
-    for name, at in sorted(held.items(), key=lambda item: item[1]):
+    for name, at in _by_message(held):
         label = numbered(at) if name == numbered(at) else f"{printable(name)} ({numbered(at)})"
         words = "".join(first_words(message, _WORDS) for message in record.read(at, at + 1))
         echo(f"  {label:<14} {words}", overflow="ellipsis", no_wrap=True)

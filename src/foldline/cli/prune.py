@@ -14,9 +14,9 @@ from foldline.cli.shared.ledger_choice import (
     all_owners_option,
     ledger_options,
     open_stores,
-    owner_prefix,
 )
 from foldline.cli.shared.output import line_printer, local_time, plural, print_json, printable
+from foldline.cli.shared.owner_names import owner_prefix
 
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _AGE = re.compile(r"([1-9][0-9]{0,8})([mhdw])", re.ASCII)

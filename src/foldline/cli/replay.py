@@ -1,4 +1,4 @@
-"""`foldline replay`: compute what policies would have sent, cost, folded and lost on old sessions."""
+"""`foldline replay`: compute the tokens, costs, folds and lost facts of old sessions under several policies."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Any
 import click
 
 from foldline.cli.shared import options
-from foldline.cli.shared.files import expand_paths, refuse_to_overwrite, warn_of_broken_lines
-from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table
+from foldline.cli.shared.files import expand_paths, refuse_export, refuse_to_overwrite, warn_of_broken_lines
+from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table, with_option_names
 from foldline.cli.shared.parallel import run_parallel, usable_cores
 from foldline.cli.shared.settings import Settings
 from foldline.errors import FoldlineError, InputError
 from foldline.measure.estimator import format_tokens
 from foldline.replay import CachedCounter, Replay
 from foldline.replay import replay as replay_one
+from foldline.text_lines import no_such_file
 from foldline.wire import Transcript, read_all
 from foldline.wire.formats import ReadNote
 
 SKIPPED = 3
 """How many of the skipped files are listed."""
 EVERYTHING = "everything"
-"""The name of the row with the cost of sending every message each time, whether it fits or not."""
+"""The name of the row with the cost of sending all messages in every request, even if they do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ReplayJob:
     file: str
     format: str | None
     policies: tuple[Settings, ...]
-    system_tokens: int
+    system_tokens: int | None
     lenient: bool
     """Whether to skip the file if it is not a transcript. True for a file that was found in a folder, False for a file
     that the user named.
@@ -57,29 +58,28 @@ class ReplayedFile:
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE|FOLDER...")
 @options.policies_options
 @options.format_option
-@click.option(
-    "--system-tokens",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="TOKENS",
-    help="Add the tokens of a system prompt and tools that are not in the file; foldline inspect shows their number.",
-)
+@options.system_tokens_option
 @click.option(
     "--plot", type=click.Path(), metavar="FILE", help="Draw the result as .png or .svg (needs foldline[plot])."
 )
 @click.option("--force", is_flag=True, help="Replace an existing plot.")
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), default=None, help="Use this many processes; default: one per core."
+    "--jobs",
+    "-j",
+    type=options.WholeNumber(min=1),
+    default=None,
+    help="Use this many processes; default: one per core.",
 )
 @click.option(
     "--executor", default="", metavar="dask://HOST", help="Use the workers of a Dask cluster (needs foldline[dask])."
 )
 @options.output_options("Print one JSON object: totals by policy, and every session.")
 def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool, **flags: Any) -> None:
-    r"""Replay old sessions request by request, and compare what each policy would have sent, cost, folded and lost.
+    r"""Replay old sessions request by request, and compare policies by tokens sent, cost, folds and lost facts.
 
-    The cost is the cost of the requests, at the prices of the prompt cache. Replies are left out, because they cost the
-    same under every policy. Messages that are not in the files are not counted.
+    The cost is that of the requests, with prompt caching. The cost of replies is left out, because it is the same under
+    every policy. Messages that are not in the files are not counted. If every policy refused every request, the exit
+    code is 3.
 
     \b
     Example:  foldline replay session.jsonl --policy balanced --policy thrifty
@@ -107,6 +107,8 @@ def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool
         print_json(report)
     else:
         _print(report, flags["plot"])
+    if all(row["refused"] == row["requests"] for row in report["policies"]):
+        raise click.exceptions.Exit(3)
 
 
 def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str, Any]) -> list[ReplayJob]:
@@ -114,7 +116,7 @@ def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str,
     named, found = expand_paths(files)
     for file in named:
         if not Path(file).exists():
-            raise InputError(f"there is no file {file}", hint="check the path")
+            raise no_such_file(file)
     jobs = [
         ReplayJob(file, flags["format"], policies, flags["system_tokens"], file not in named)
         for file in (*named, *found)
@@ -125,6 +127,7 @@ def _jobs(files: Sequence[str], policies: tuple[Settings, ...], flags: dict[str,
 def work(job: ReplayJob) -> ReplayedFile:
     """Replay one file under all policies."""
     try:
+        refuse_export(job.file)
         transcripts = read_all(job.file, job.format)
         replays = [one for transcript in transcripts for one in _replays(transcript, job)]
     except FoldlineError as error:
@@ -150,7 +153,7 @@ def _run(jobs: list[ReplayJob], flags: dict[str, Any]) -> Iterator[ReplayedFile]
 
 
 def summary(results: Iterable[ReplayedFile], policies: Sequence[Settings], *, seconds: float) -> dict[str, Any]:
-    """The report as JSON."""
+    """The results of all replays as JSON: each session, and the totals of each policy."""
     results = list(results)
     names = [one.name for one in policies]
     sessions = [{"file": done.file, **asdict(one)} for done in results for one in done.replays]
@@ -184,17 +187,13 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
     grid = table("policy", "folds", "refused", "over", "sent", "", "cost", "", "cached", "facts")
     grid.add_row(
         *(EVERYTHING, "", "", "", format_tokens(first["everything"], False), "100%"),
-        *(f"${first['cost_everything']:,.2f}", "100%", "", "100%"),
+        *(*_money(first, first["cost_everything"]), "", "100%"),
     )
     for row in totals:
         grid.add_row(
             *(printable(row["policy"]), f"{row['folds']:,}", f"{row['refused']:,}", f"{row['over']:,}"),
             *(format_tokens(row["sent"], False), _share(row["sent"], row["everything"])),
-            *(
-                (f"${row['cost']:,.2f}", _share(row["cost"], row["cost_everything"]))
-                if not row["refused"]
-                else ("-", "-")
-            ),
+            *(_money(row, row["cost"]) if not row["refused"] else ("-", "-")),
             *(_share(row["read"], row["sent"]), _share(row["kept"], row["facts"]) if row["facts"] else "-"),
         )
     echo(f"{plural(first['sessions'], 'session')}, {plural(first['requests'], 'request')}")
@@ -208,15 +207,19 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
 def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
     first = report["policies"][0]
     over = sum(row["whole"] > row["usable"] for row in report["sessions"] if row["policy"] == first["policy"])
-    if over:
-        yield f"everything: does not fit the window in {plural(over, 'session')}; its cost is for comparison only"
+    does_not_fit = f"; does not fit the window in {plural(over, 'session')}" if over else ""
+    yield f"everything: all messages in every request, without a fold{does_not_fit}; the percentages are shares of it"
     if not any(row["folds"] or row["refused"] for row in report["policies"]):
         window = max(row["window"] for row in report["sessions"])
         yield f"no fold was needed in a window of {window:,}; try a smaller one with --window TOKENS"
     for row in report["policies"]:
         if row["refused"]:
             refused, requests = f"{row['refused']:,}", plural(row["requests"], "request")
+            reasons = [each["refusal"] for each in report["sessions"] if each["policy"] == row["policy"]]
+            reasons = [with_option_names(printable(reason)) for reason in reasons if reason]
+            which = "the largest" if len(reasons) == 1 else "the largest of the first such session"
             yield f"{printable(row['policy'])}: refused {refused} of {requests}, so its cost cannot be compared"
+            yield f"  {which}: {reasons[0]}"
     if any(row["over"] for row in report["policies"]):
         yield "over: requests that exceed the window by the model's counter, but not by the policy's"
     if first["unpriced"]:
@@ -224,10 +227,17 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
     if report["skipped"]:
         yield f"{plural(len(report['skipped']), 'file')} skipped:"
         for row in report["skipped"][:SKIPPED]:
-            yield f"  {printable(row['why'])}"
+            yield f"  {with_option_names(printable(row['why']))}"
     if plot:
         yield f"wrote {plot}"
     yield f"in {report['seconds']:.1f} s"
+
+
+def _money(row: dict[str, Any], cost: float) -> tuple[str, str]:
+    """A cost and its share of the cost without folds; dashes if no session has a known price."""
+    if row["unpriced"] == row["sessions"]:
+        return "-", "-"
+    return f"${cost:,.2f}", _share(cost, row["cost_everything"])
 
 
 def _share(part: float, whole: float) -> str:

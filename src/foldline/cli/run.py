@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from foldline.cli.serve import need_packages
-from foldline.cli.shared.ledger_choice import ledger_location
+from foldline.cli.shared.ledger_choice import ledger_location, make_default_folder
 from foldline.cli.shared.options import raw_policy_options
 from foldline.cli.shared.settings import load_settings
 from foldline.errors import ConfigError, InputError
@@ -25,15 +25,17 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 @click.command(context_settings=CONTEXT)
 @click.option(
-    "--upstream", "-u", multiple=True, metavar="[VENDOR=]URL", help="Use this provider, not the client's own."
+    "--upstream", "-u", multiple=True, metavar="[VENDOR=]URL", help="Use this provider, not the client's own provider."
 )
 @click.option("--mode", type=click.Choice(["fold", "observe", "off"]), default="fold", show_default=True,
               help="fold: record and fold. observe: record only. off: pass everything on.")  # fmt: skip
-@click.option("--ledger", metavar="FILE|URL", help="Record in this file or postgresql:// address, not the default one.")
+@click.option("--ledger", metavar="FILE|URL", help="Record in the ledger at this path or postgresql:// address.")
 @click.option("--answer-compaction", is_flag=True,
               help="Answer the compaction requests of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
+@click.option("--recall", is_flag=True,
+              help="Offer the model a tool that reads folded messages back, and answer its calls.")  # fmt: skip
 @click.option("--env", multiple=True, metavar="NAME=VALUE",
-              help="Set a variable of the client; {url} in it is the proxy's address. Repeatable.")  # fmt: skip
+              help="Set a variable of the client; {url} stands for the proxy's address. Repeatable.")  # fmt: skip
 @click.option("--quiet", "-q", is_flag=True, help="Do not print a summary at the end.")
 @raw_policy_options
 @click.argument("client")
@@ -43,8 +45,8 @@ def run(client: str, arguments: tuple[str, ...], **given: Any) -> None:
 
     Starts a private proxy on a free port of this machine, starts the client with the address of the proxy, and ends
     with the client's exit code. Nothing is written into the client's configuration. Known clients are claude, codex,
-    gemini and aider; for any other client, name its variables with --env. If the proxy dies, another one is started on
-    the same port.
+    opencode, gemini, aider and llm; for any other client, name its variables with --env. If the proxy dies, another one
+    is started on the same port.
 
     \b
     Example:  foldline run claude
@@ -52,7 +54,7 @@ def run(client: str, arguments: tuple[str, ...], **given: Any) -> None:
               foldline run -u https://api.openai.com --env OPENAI_BASE_URL={url}/v1 python agent.py
     """
     need_packages()
-    from foldline.proxy.clients import CLIENTS, client_environment, configured_upstream  # noqa: PLC0415
+    from foldline.proxy.clients import CLIENTS, client_environment, configured_upstreams  # noqa: PLC0415
     from foldline.proxy.service import listen  # noqa: PLC0415  # heavy imports
     from foldline.proxy.supervisor import Supervisor  # noqa: PLC0415
 
@@ -67,8 +69,8 @@ def run(client: str, arguments: tuple[str, ...], **given: Any) -> None:
             f"foldline does not know how to point {client!r} at a proxy (it knows {names})",
             hint="name the variable: --env OPENAI_BASE_URL={url}/v1",
         )
-    upstream = given["upstream"] or [configured_upstream(known, os.environ)]
-    if not all(upstream):
+    upstream = given["upstream"] or configured_upstreams(known, os.environ)
+    if not upstream:
         raise ConfigError("no upstream is set", hint="name one: --upstream https://api.openai.com")
     bound = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -99,11 +101,14 @@ def _serve_command(number: int, upstream: Any, given: dict[str, Any]) -> list[st
     settings = load_settings(
         policy=given["policy"], model=given["model"], window=given["window"], ledger=given["ledger"]
     )
+    location = ledger_location(settings)
+    if given["mode"] != "off":
+        make_default_folder(location)
     command = [sys.executable, "-m", "foldline.cli", "serve", "--descriptor", str(number), "--single-user"]
-    command += ["--mode", given["mode"], "--ledger", ledger_location(settings).url]
+    command += ["--mode", given["mode"], "--ledger", location.url]
     for address in upstream:
         command += ["--upstream", address]
-    command += ["--answer-compaction"] * given["answer_compaction"]
+    command += ["--answer-compaction"] * given["answer_compaction"] + ["--recall"] * given["recall"]
     for name in ("policy", "model", "window"):
         command += [f"--{name}", str(given[name])] if given[name] is not None else []
     return command
@@ -125,7 +130,7 @@ def _wait(client: subprocess.Popen[bytes]) -> int:
 
 
 def _receipt(url: str) -> str:
-    """One line about what the proxy did; "" if it does not answer."""
+    """One line about what the proxy did; "" if the proxy does not answer."""
     try:
         with urllib.request.urlopen(f"{url}/foldline/api/receipt", timeout=5) as answer:  # noqa: S310 (our own address)
             found = json.load(answer)

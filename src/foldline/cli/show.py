@@ -36,13 +36,15 @@ from foldline.ledger import Branch, Head
 from foldline.ledger.records import FoldReference
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message
+from foldline.plan.gate import HIDDEN
 from foldline.plan.timeline import handle as numbered
+from foldline.plan.timeline import left_handles
 from foldline.recall.handles import fetch, parse_handle
 from foldline.session import Ledger
-from foldline.session.block_table import HIDDEN
 from foldline.session.record import BranchRecord, Snapshot
 from foldline.session.setup import setup
 from foldline.session.state import State
+from foldline.view.compose import View, around_digest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,6 +53,8 @@ WORDS = 200
 """Maximum number of characters that are shown of a message."""
 DIGEST_LINES = 9
 """How many lines of the current digest are shown."""
+RANGES = 3
+"""How many ranges of folded messages are shown with the command that prints them."""
 _FEWEST_ROWS, _OTHER_ROWS = 8, 30
 """How many messages are shown at least, and how many lines of the screen the rest of the report takes."""
 NO_LIMIT = 1 << 40
@@ -70,12 +74,12 @@ class SessionReport:
 
 @click.command()
 @click.option("--handle", metavar="HANDLE", help='Print only these messages, verbatim: "#12", "#12-20".')
-@click.option("--all", "everything", is_flag=True, help="Print all messages of the view, in a pager on a terminal.")
+@click.option("--all", "everything", is_flag=True, help="Print all messages of the view; on a terminal, in a pager.")
 @click.option("--digests", is_flag=True, help="Print every digest with its kept and missing facts.")
 @session_options
 @options.output_options("Print one JSON object with everything.")
 def show(location: LedgerLocation, digests: bool, everything: bool, as_json: bool, **flags: Any) -> None:
-    r"""Show what the model sees of a session: the budget, the pins, the digest, the fold line and the newest messages.
+    r"""Show what the model sees of a session: the budget, the pins, the digest, what is folded and the newest messages.
 
     \b
     Example:  foldline show
@@ -107,7 +111,7 @@ def load_session(ledger: Ledger, picked: SessionChoice) -> SessionReport:
 
 
 def report(shown: SessionReport) -> dict[str, Any]:
-    """The report as JSON."""
+    """The state of a session as JSON: its view, pins, folds and digests."""
     info, view = shown.picked.info, shown.state.view()
     return {
         "session": info.name,
@@ -125,7 +129,7 @@ def report(shown: SessionReport) -> dict[str, Any]:
         "need": view.need.name,
         "reason": view.verdict.reason,
         "blocks": view.blocks,
-        "folded": numbered(0, view.cut - 1) if view.cut else "",
+        "folded": left_handles(shown.state.timeline.fold),
         "pins": [
             {"name": name, "message": at + 1} for name, at in sorted(shown.snapshot.pins.items(), key=lambda at: at[1])
         ],
@@ -148,7 +152,7 @@ def _fold_row(number: int, folded: FoldReference, fold: Fold) -> dict[str, Any]:
     row = {
         "number": number,
         "at": folded.at,
-        "folded": numbered(0, fold.cut - 1) if fold.cut else "",
+        "folded": left_handles(fold),
         "before": fold.before,
         "after": fold.after,
         "reason": fold.reason,
@@ -159,7 +163,7 @@ def _fold_row(number: int, folded: FoldReference, fold: Fold) -> dict[str, Any]:
 
 
 def _view_messages(state: State) -> Iterator[tuple[int, Message, int]]:
-    """The messages in the view, in its order, each with its index and size."""
+    """The messages of the view in order, each with its index and size."""
     timeline = state.timeline
     fold = timeline.fold or Fold(cut=timeline.cut)
     before = [*range(timeline.lead), *fold.pinned, *fold.carried]
@@ -178,20 +182,34 @@ def _print(shown: SessionReport, out: Console, *, everything: bool) -> None:
     for line in str(view).splitlines():
         echo(line, style="cyan" if line.startswith("───") else None)
     if hidden := view.blocks.get(HIDDEN, 0):
-        echo(f"~{hidden:,} of them are in no message: system prompt and tools of the agent")
+        echo(f"hidden ~{hidden:,}: system prompt and tools of the agent, which are in no message")
+    if view.blocks.get("pins") and not pins:
+        echo("pins: messages that the policy keeps, such as the first prompt")
     if pins:
         echo("\npins", style="bold")
     for name, at in sorted(pins.items(), key=lambda pin: pin[1]):
         label = "" if name == numbered(at) else f"{printable(name)}  "
         starts = first_words(state.timeline.messages[at], WORDS)
         _print_row(echo, f"  {numbered(at):<7}{label}{starts}")
-    echo("\nwhat the model sees", style="bold")
+    _print_view(shown, view, out, everything=everything)
+
+
+def _print_view(shown: SessionReport, view: View, out: Console, *, everything: bool) -> None:
+    """Print the messages of the view in the order in which they are sent, with the fold line and the digest."""
+    echo, state = line_printer(out=out), shown.state
+    title = "what the model sees" if view.tokens <= view.usable else "too large to be sent: it must be folded first"
+    echo(f"\n{title}", style="bold")
     rows = list(_view_messages(state))
+    fold = state.timeline.fold
+    kept_after = set(around_digest(state.timeline, fold)[1]) if fold is not None else set()
     for row in rows:
-        if row[0] < view.cut:
+        if row[0] < view.cut and row[0] not in kept_after:
             _print_message(echo, shown, row)
-    if view.cut:
+    if fold is not None and view.cut:
         _print_line(echo, shown)
+    for row in rows:
+        if row[0] in kept_after:
+            _print_message(echo, shown, row)
     after = [row for row in rows if row[0] >= view.cut]
     room = len(after) if everything else max(_FEWEST_ROWS, out.height - _OTHER_ROWS)
     if len(after) > room:
@@ -214,7 +232,7 @@ def _print_row(echo: Callable[..., None], text: str) -> None:
 
 
 def _print_line(echo: Callable[..., None], shown: SessionReport) -> None:
-    """Print the current digest and the fold line."""
+    """Print the current digest, and a line that says which messages are folded."""
     fold = shown.state.timeline.fold
     if fold is not None and fold.digest is not None:
         echo(f"  {_by(fold, fold.digest)}", style="magenta")
@@ -223,9 +241,10 @@ def _print_line(echo: Callable[..., None], shown: SessionReport) -> None:
             echo(f"    │ {text}", style="dim", overflow="ellipsis", no_wrap=True, soft_wrap=False)
         if len(lines) > DIGEST_LINES:
             echo(f"    │ … {len(lines) - DIGEST_LINES} more lines: foldline show --digests", style="dim")
-    gone = numbered(0, shown.state.timeline.cut - 1)
-    echo(f"─── fold line: {gone} are only in the ledger ───", style="cyan")
-    echo(f'    foldline show --handle "{gone}"', style="dim")
+    fold = fold or Fold(cut=shown.state.timeline.cut)
+    echo(f"─── fold line: {left_handles(fold)} are only in the ledger ───", style="cyan")
+    for left in fold.left[:RANGES]:
+        echo(f'    foldline show --handle "{numbered(left.start, left.stop - 1)}"', style="dim")
 
 
 def _by(fold: Fold, digest: Digest) -> str:

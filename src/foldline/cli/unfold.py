@@ -11,7 +11,7 @@ from foldline.cli.shared.ledger_choice import LedgerLocation, choose_session, op
 from foldline.cli.shared.output import line_printer, plural, print_json, printable
 from foldline.errors import InputError
 from foldline.measure.estimator import format_tokens
-from foldline.plan.timeline import handle as numbered
+from foldline.plan.timeline import left_handles
 from foldline.session.record import BranchRecord
 
 
@@ -32,8 +32,8 @@ def unfold(location: LedgerLocation, as_json: bool, **flags: Any) -> None:
             raise InputError(f"session {picked} has no fold to undo", hint="see its folds with foldline show")
         session = ledger.session(picked.info.name, branch=picked.branch.name)
         session.unfold()
-        load, cut, plan = session.load(), session.timeline.cut, session.plan()
-    back = numbered(cut, before.fold.cut - 1) if before.fold.cut > cut else ""
+        load, plan = session.load(), session.plan()
+        back = left_handles(before.fold, session.timeline.fold)
     if as_json:
         print_json(
             {

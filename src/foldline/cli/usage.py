@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import click
 
 from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths
-from foldline.cli.shared.ledger_choice import LedgerLocation, open_ledger
-from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table
+from foldline.cli.shared.ledger_choice import LedgerLocation, open_stores
+from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table, with_option_names
 from foldline.cli.shared.usage_rows import DEFAULT_FOLDERS, GROUPS, UsageReader, UsageTotal, usage_totals
 from foldline.errors import InputError
 from foldline.measure.estimator import format_tokens
+from foldline.text_lines import no_such_file
 
 _NAME_CHARS = 28
 """The most characters of a project's or session's name in the table."""
-_MISSED = (
-    "missed: tokens that were in the prompt cache at the request before, that the next request paid again, "
-    "and what this cost more than reading the cache."
-)
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--by", multiple=True, type=click.Choice(list(GROUPS)), help="Group by this. Repeatable. Default: day.")
 @click.option("--since", metavar="DATE", help="Leave out requests before this day (YYYY-MM-DD).")
-@click.option("--ledger", metavar="FILE|URL", help="Also read the sessions of this ledger.")
+@click.option("--ledger", metavar="FILE|URL", help="Also read the sessions of all owners in this ledger.")
+@options.format_option
 @options.output_options("Print one JSON object with every group.")
-def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, ledger: str | None, as_json: bool) -> None:
+def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_json: bool, **flags: Any) -> None:
     r"""Show tokens and money by day, project, model or session.
 
-    Reads the session files of Claude Code, Codex and pi in your home folder, or the files and folders that you name.
-    Prices are those of foldline's model table.
+    Reads the session files of Claude Code, Codex and pi in your home folder. If you name files or folders, these are
+    read instead, in any format that reports usage. A session is listed by the id in its file, or by its name in the
+    ledger. Prices are those of foldline's model table.
 
     \b
     Example:  foldline usage
@@ -41,18 +42,18 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, ledger
               foldline usage ~/.claude/projects --by session --json
     """
     groups, first = by or ("day",), _parse_day(since)
-    reader = UsageReader()
-    named, found = expand_paths(paths or (() if ledger else _default_folders()))
-    for path in named:
-        if not Path(path).exists():
-            raise InputError(f"{path}: no such file or folder")
-    with progress(len(named) + len(found), "reading") as tick:
-        for path in (*named, *found):
+    reader, ledger = UsageReader(flags["format"]), flags["ledger"]
+    files = _files(paths or (() if ledger else _default_folders()))
+    with progress(len(files), "reading") as tick:
+        for path in files:
             reader.read_file(path)
             tick()
     if ledger:
-        with open_ledger(LedgerLocation(url=ledger, source="flag")) as opened:
-            reader.read_ledger(opened.store)
+        with open_stores(LedgerLocation(url=ledger, source="flag"), all_owners=True) as stores:
+            for store in stores:
+                reader.read_ledger(store)
+    if paths and not reader.rows and reader.unreadable:
+        raise InputError(with_option_names(reader.unreadable[0]))
     rows = reader.rows
     totals, overall, unpriced = usage_totals(rows, groups, first)
     if as_json:
@@ -64,12 +65,25 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, ledger
     echo(
         "\nmissed: tokens that the request before had in the prompt cache and that were paid again, and what that cost"
     )
+    if reader.unreported:
+        echo(f"not counted as requests: {reader.unreported:,} replies for which the file reports no usage")
     if unpriced:
         echo(f"without a price, so not in the cost: {', '.join(map(printable, unpriced))}")
     if reader.unreadable:
-        echo(f"left out because it cannot be read: {printable(reader.unreadable[0])}")
+        echo(f"left out because it cannot be read: {with_option_names(printable(reader.unreadable[0]))}")
         if len(reader.unreadable) > 1:
             echo(f"and {plural(len(reader.unreadable) - 1, 'more file')}")
+
+
+def _files(paths: Sequence[str]) -> list[str]:
+    """The given files, and the session files in the given folders."""
+    named, found = expand_paths(paths)
+    for path in named:
+        if not Path(path).exists():
+            raise no_such_file(path)
+    if paths and not (named or found):
+        raise InputError(f"no session file in {', '.join(paths)}", hint="name another file or folder")
+    return [*named, *found]
 
 
 def _default_folders() -> list[str]:
@@ -88,18 +102,21 @@ def _parse_day(text: str | None) -> date | None:
 
 
 def _print(groups: tuple[str, ...], totals: dict[tuple[str, ...], UsageTotal], overall: UsageTotal) -> None:
-    shown = table(" / ".join(groups), "requests", "input", "read", "written", "output", "cost", "missed")
-    rows = [(" / ".join(_short(name) for name in key), total) for key, total in totals.items()]
-    for name, total in [*rows, ("total", overall)] if len(rows) != 1 else rows:
+    shown = table(groups, "requests", "input", "read", "written", "output", "cost", "missed")
+    rows = [(tuple(_short(name) for name in key), total) for key, total in totals.items()]
+    last = ("total", *[""] * (len(groups) - 1))
+    for names, total in [*rows, (last, overall)] if len(rows) != 1 else rows:
         figures = (total.input, total.cache_read, total.cache_write, total.output)
         missed = f"{format_tokens(total.missed, True)} ${total.miss_cost:,.2f}" if total.missed else "-"
         shown.add_row(
-            name,
+            *names,
             f"{total.requests:,}",
             *(format_tokens(figure, True) for figure in figures),
-            f"${total.cost:,.2f}",
+            "-" if total.unpriced == total.requests > 0 else f"${total.cost:,.2f}",
             missed,
         )
+    for column in shown.columns[: len(groups)]:
+        column.overflow = "fold"  # names that are cut may look the same
     line_printer()(shown, soft_wrap=False)
 
 

@@ -12,9 +12,9 @@ from foldline.cli.shared.ledger_choice import (
     all_owners_option,
     ledger_options,
     open_stores,
-    owner_prefix,
 )
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, spinner
+from foldline.cli.shared.owner_names import owned_sessions, owner_prefix
 
 
 @click.command()
@@ -24,7 +24,7 @@ from foldline.cli.shared.output import line_printer, plural, print_json, printab
 def verify(all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
     r"""Recompute every key of a ledger from its content, and report what has changed.
 
-    The exit code is 0 when there are no faults and 1 when there are. The ledger is not changed.
+    The exit code is 0 when there are no faults, and 1 when there are faults. The ledger is not changed.
 
     \b
     Example:  foldline verify
@@ -33,9 +33,19 @@ def verify(all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
     with open_stores(location, all_owners=all_owners) as stores, spinner("reading every message"):
         faults = [(store.owner, fault) for store in stores for fault in store.verify()]
         count = sum(len(store.sessions()) for store in stores)
+        checked = {store.owner for store in stores}
+        others = sum(one.owner not in checked for store in stores[:1] for one in owned_sessions(store))
     if as_json:
         rows = [{"owner": owner, **asdict(fault)} for owner, fault in faults]
-        print_json({"ledger": str(location), "sound": not faults, "sessions": count, "faults": rows})
+        print_json(
+            {
+                "ledger": str(location),
+                "sound": not faults,
+                "sessions": count,
+                "of_other_owners": others,
+                "faults": rows,
+            }
+        )
     else:
         echo = line_printer()
         for owner, fault in faults:
@@ -43,5 +53,7 @@ def verify(all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
         what = f"{location}: {plural(count, 'session')}"
         end = f"{plural(len(faults), 'fault')}: restore a copy; intact sessions can still be exported"
         echo(f"{what}, {end}" if faults else f"{what}, no faults")
+        if others:
+            echo(f"{plural(others, 'session')} of other owners not checked: foldline verify --all-owners", style="dim")
     if faults:
         raise click.exceptions.Exit(1)

@@ -13,6 +13,7 @@ from typing import Any, Self
 import click
 
 from foldline.cli.shared.live_meter import LiveMeter
+from foldline.cli.shared.options import WholeNumber
 from foldline.cli.shared.watch_io import (
     DeferredSignals,
     TolerantCostRecorder,
@@ -40,6 +41,9 @@ EXITS = {
     STOPPED + 2: "stopped by Ctrl-C (129: by a hangup, 143: by kill); all notes are written",
 }
 """For each exit code, the reason why the command ended."""
+NOT_A_LOG = (
+    "no events were read: watch reads session files of Claude Code and Codex; for other files use foldline inspect"
+)
 NO_EVENTS = (
     "no events were read: make the agent print them (claude -p ... --output-format stream-json --verbose), "
     "or name its session file"
@@ -55,14 +59,14 @@ NO_EVENTS = (
 @click.option("--scratch", type=click.Path(), metavar="FOLDER", help="Keep working notes in FOLDER/.context.")
 @click.option("--job", default="", help="Name the job; notes and compactions mention it.")
 @click.option("--state", default="", help="Give the state of the job; compactions mention it.")
-@click.option("--window", type=click.IntRange(min=1), metavar="TOKENS", help="Set the size of the window.")
+@click.option("--window", type=WholeNumber(min=1), metavar="TOKENS", help="Set the size of the window.")
 @click.option("--warn", type=float, default=WARN_RATIO, show_default=True, help="Warn at this share of the window.")
 @click.option(
     "--compact",
     type=float,
     default=COMPACT_RATIO,
     show_default=True,
-    help="Report at this share of the window that a compaction is due.",
+    help="Report a compaction as due at this share of the window.",
 )
 @click.option("--cost-limit", type=float, metavar="USD", help="Limit what the job may cost.")
 @click.option("--project-limit", type=float, metavar="USD", help="Limit what all jobs of the project may cost.")
@@ -70,13 +74,13 @@ NO_EVENTS = (
     "--project-costs",
     type=click.Path(),
     metavar="FILE",
-    help="Add up the costs of all jobs of the project in this file.",
+    help="Use this file to add up the costs of all jobs of the project.",
 )
 @click.option("--ask", is_flag=True, help="At a cost limit, ask on the terminal whether to go on; the agent waits.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON, one object per line.")
 @click.option("--pass-through", is_flag=True, help="Copy the input to standard output; events go to stderr.")
 def watch(file: str | None, **options: Any) -> int:
-    r"""Show how full an agent's window is, what it costs and where it is stuck.
+    r"""Show how full an agent's window is, what the agent costs and where it is stuck.
 
     FILE is a session file of Claude Code or Codex. Without FILE, the agent's stream is read from standard input.
 
@@ -152,15 +156,15 @@ def _run(file: str | None, options: dict[str, Any], signals: DeferredSignals) ->
             signals.is_waiting = False
             for report in watcher.end():
                 view.show(watcher, report)
-        facts = _end(watcher, signals, failures)
+        facts = _end(watcher, signals, failures, is_file=file not in (None, "-"))
         view.end(watcher, {**facts, "garbage": garbage + splitter.too_long})
     return int(facts["code"])
 
 
 def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, signals: DeferredSignals | None) -> bool:
-    """Feed one event to the watcher, and show its reports.
+    """Feed one event to the watcher, and show its reports. Returns False if the user wants to stop.
 
-    If `signals` is given, ask the user at a cost limit; returns False if the answer is no, else True.
+    With `--ask`, `signals` is given, and the user is asked at a cost limit whether to go on.
     """
     reports = watcher.feed(event)
     for report in reports:
@@ -176,7 +180,7 @@ def _feed(watcher: Watcher, view: LiveMeter | _JsonOutput, event: RawEvent, sign
     return go_on
 
 
-def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) -> dict[str, Any]:
+def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures, *, is_file: bool) -> dict[str, Any]:
     """The data of the last report: exit code, reason, and what could not be written."""
     if watcher.limits is not None and watcher.limits.over is not None:
         code = COST
@@ -186,7 +190,7 @@ def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures) ->
         code = {None: CUT, True: FAILED, False: ENDED}[watcher.last_error]
     reason = EXITS[code]
     if code == CUT and not (watcher.meter.session or watcher.meter.used or watcher.spending.usd):
-        reason = NO_EVENTS
+        reason = NOT_A_LOG if is_file else NO_EVENTS
     if signals.signal is not None:
         code, reason = STOPPED + signals.signal, f"stopped by {signals.signal.name}"
     elif code == ENDED and failures.texts:
@@ -250,7 +254,7 @@ class _JsonOutput:
         self._write(report.as_json())
 
     def fail(self, text: str) -> None:
-        """Report a write error as an event. If the events themselves cannot be written, print it on standard error."""
+        """Report a write error as an event. If events cannot be written, print the error on standard error."""
         if self._out.closed:
             UnbufferedOutput(sys.stderr, "").write(f"foldline: {text}\n")
         else:
@@ -272,7 +276,7 @@ class _JsonOutput:
 def _ask_terminal(question: str) -> bool:
     """Ask on the terminal device, because standard input is the agent's stream.
 
-    The agent waits meanwhile, once its pipe is full.
+    Meanwhile, the agent runs until its pipe is full, and then waits.
     """
     try:
         with open("/dev/tty", "w", encoding="utf-8") as terminal, open("/dev/tty", encoding="utf-8") as keys:

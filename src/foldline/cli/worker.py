@@ -12,7 +12,8 @@ from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, op
 from foldline.cli.shared.options import output_options
 from foldline.cli.shared.output import console, print_json, printable
 from foldline.ledger.jobs import JobRequest
-from foldline.session.worker import LEASE_S, JobOutcome
+from foldline.session.lease import LEASE_S
+from foldline.session.worker import JobOutcome
 from foldline.session.worker_process import POLL_S, JobReport, WorkerProcess
 
 EXITS = {
@@ -27,9 +28,12 @@ EXITS = {
 @click.option("--once", is_flag=True, help="Run the queued jobs, then end.")
 @click.option("--all-owners", is_flag=True, help="Serve all owners of the ledger.")
 @click.option(
-    "--digest-model", metavar="NAME", default="", help="Write digests with this model if a session's policy names none."
+    "--digest-model",
+    metavar="NAME",
+    default="",
+    help="Write digests with this model if a session's policy names no model.",
 )
-@click.option("--base-url", metavar="URL", help="Call the digest model at this address, not at its vendor's.")
+@click.option("--base-url", metavar="URL", help="Call the digest model at this address, not at its vendor's address.")
 @click.option("--lease", type=click.FloatRange(min=1), default=LEASE_S, show_default=True, metavar="SECONDS",
               help="Give a job to another worker after this time without a heartbeat.")  # fmt: skip
 @click.option("--poll", type=click.FloatRange(min=0.05), default=POLL_S, show_default=True, metavar="SECONDS",
@@ -40,7 +44,7 @@ def worker(location: LedgerLocation, once: bool, all_owners: bool, as_json: bool
     r"""Make the background folds of sessions that were opened with worker="process".
 
     Any number of workers may run; each fold is made once. On PostgreSQL, workers may run on any host, and need PgQueuer
-    (pip install 'foldline[worker]'). If a worker is killed, another one gets its job after the time of --lease. API
+    (pip install '.[worker]'). If a worker is killed, another one gets its job after the time of --lease. API
     keys are read from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY). Without a model, foldline writes the digests
     itself.
 
@@ -84,8 +88,8 @@ async def _run(process: WorkerProcess, url: str, *, once: bool) -> None:
 def _digester(model: str, base_url: str | None) -> Any:
     if not model:
         return None
-    from foldline.digest import endpoints  # noqa: PLC0415  # only where a model is asked
+    from foldline import digesters  # noqa: PLC0415  # only where a model is asked
     from foldline.models.table import model as model_of  # noqa: PLC0415
 
-    make = endpoints.anthropic if model_of(model).format == "anthropic" else endpoints.openai
+    make = digesters.anthropic if model_of(model).format == "anthropic" else digesters.openai
     return make(model, base_url=base_url)

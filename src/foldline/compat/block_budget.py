@@ -47,10 +47,10 @@ class MemoryPort(Protocol):
         """All messages in order, each with `role`, `content`, `channel` and `sender_id`."""
 
     def load_global_memory(self) -> str | Awaitable[str]:
-        """The memory."""
+        """The memory as text."""
 
     def load_global_summary(self) -> str | Awaitable[str]:
-        """The summary."""
+        """The summary of older messages."""
 
 
 class MemoryManager:
@@ -79,7 +79,7 @@ class MemoryManager:
 
     @property
     def config(self) -> AgentConfig:
-        """The settings."""
+        """The caps and other settings that this manager uses."""
         return self._assembler.config
 
     async def build_messages(
@@ -167,10 +167,9 @@ class PromptAssembler:
         )
 
     def _caps(self, count: int, format: str) -> AgentConfig:
-        """The settings.
+        """The settings for a list of this format.
 
-        In formats whose list must begin with a user message, the caps are lowered by the size of the marker for omitted
-        messages.
+        If the list must begin with a user message, the caps are lowered by the size of the marker for omitted messages.
         """
         config = replace(self.config, context_budget_mode="words") if self.fallback else self.config
         if format not in _STRICT:
@@ -203,7 +202,7 @@ class PromptAssembler:
 
 
 def _config(settings: dict[str, Any]) -> AgentConfig:
-    """The settings as a configuration.
+    """The keyword settings as an `AgentConfig`.
 
     A history cap above the total cap is lowered to the total cap.
     """
@@ -239,7 +238,7 @@ def _like(history: Sequence[Any], role: str, text: str) -> Any:
 
 
 def _alias(given: Any) -> tuple[str, str]:
-    """One id of the bot's owner, and the channel in which this id is valid; "" for all channels."""
+    """The id and the channel of one item of `owner_aliases`. The channel is "" if the id is valid in all channels."""
     return text_of(given) or text_of(pick(given, "address")), text_of(pick(given, "channel"))
 
 

@@ -1,8 +1,8 @@
 """Caps for the blocks of a request: memory, summary and history.
 
-If all blocks together exceed the total cap, first the oldest messages of the history are removed. If this is not
-enough, the summary is shortened, and then memory. The newest messages must stay. If the newest messages alone exceed
-the total cap, their texts are shortened.
+If all blocks together exceed the total cap, first the oldest messages of the history are removed. If the blocks still
+do not fit, the summary is shortened, and after that memory is shortened. The newest messages must stay. If the newest
+messages alone exceed the total cap, their texts are shortened first, so that they do not empty summary and memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AgentConfig:
     context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
     """Number of newest messages that are always kept.
 
-    If these messages alone exceed the total cap, they are shortened.
+    If these messages alone exceed the total cap, they are shortened before the summary and the memory.
     """
     context_memory_end: End = "head"
     """Which end of the memory is kept when it is shortened ("head" or "tail")."""
@@ -66,7 +66,7 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """The blocks of a request other than the system prompt, before any cap."""
+    """The blocks of a request without the system prompt, before the caps are applied."""
 
     memory: str = ""
     digest: str = ""
@@ -104,7 +104,7 @@ class BlockReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedBlocks:
-    """The blocks under their caps."""
+    """The blocks after the caps were applied."""
 
     memory: str
     digest: str
@@ -114,10 +114,10 @@ class FittedBlocks:
 
 
 def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Callable[[str, str], str]) -> FittedBlocks:
-    """The blocks, reduced to their caps.
+    """The blocks, each reduced to its own cap, and all together to the total cap.
 
-    `frame(memory, digest)` returns a text with both blocks and their headings. The size of this text is part of the
-    total.
+    `frame(memory, summary)` joins memory and summary into one text with headings. The total cap applies to this text
+    plus the history.
     """
     draft = _BlockDraft(blocks, config, counter, frame)
     before = draft.sizes()
@@ -136,9 +136,9 @@ def fit_blocks(blocks: Blocks, config: AgentConfig, counter: Counter, frame: Cal
 
 
 def cut_to_newest(timeline: Timeline, limit: int, floor: int) -> int:
-    """The cut with which the kept messages have at most `limit` tokens.
+    """The cut that keeps at most `limit` tokens of the newest messages.
 
-    At least the newest `floor` messages are kept. No step is split.
+    The newest `floor` messages are always kept, even if they have more than `limit` tokens. No step is split.
     """
     wanted = bisect_left(timeline.prefix, timeline.prefix[-1] - limit)
     if wanted == 0:
@@ -166,16 +166,19 @@ class _BlockDraft:
         return removed
 
     def fit_total(self, cap: int) -> None:
-        """Reduce history, digest and memory, in this order, until all blocks fit.
+        """Reduce history, summary and memory, in this order, until all blocks fit the total cap.
 
-        Raises `ViewTooLarge` if they cannot fit.
+        Raises `ViewTooLarge` if the blocks cannot fit.
         """
         if self.over(cap) > 0:
             self.cut = max(self.cut, self._cut_to(max(0, cap - self.system())))
+        if self.history() > cap:
+            self._shorten(cap)
         while self.digest and (over := self.over(cap)) > 0:
             self.digest = self._reduce(self.digest, over, self.config.context_summary_end)
         while self.memory and (over := self.over(cap)) > 0:
             self.memory = self._reduce(self.memory, over, self.config.context_memory_end)
+        self.stubs.clear()  # the messages get all of the room that summary and memory leave
         self._shorten(cap)
         if self.over(cap) > 0:
             raise ViewTooLarge(
@@ -190,8 +193,10 @@ class _BlockDraft:
         return cut_to_newest(self.timeline, limit, self.config.context_min_recent_messages)
 
     def _shorten(self, cap: int) -> None:
-        """Shorten messages until all blocks fit. First the largest messages are shortened to one common size, then
-        single messages.
+        """Shorten messages until all blocks fit.
+
+        First the largest messages are shortened to one common size. If this is not enough, single messages are
+        shortened further.
         """
         kept = range(self.cut, len(self.timeline))
         level = _level([self.timeline.tokens(index) for index in kept], max(0, cap - self.system()))
@@ -219,7 +224,7 @@ class _BlockDraft:
         return self.system() + self.history() - cap
 
     def system(self) -> int:
-        """The size of memory and digest with their headings."""
+        """The size of memory and summary with their headings."""
         return self.counter.count(self.frame(self.memory, self.digest)).tokens
 
     def history(self) -> int:
@@ -237,7 +242,7 @@ class _BlockDraft:
 
 
 def _level(sizes: list[int], limit: int) -> int:
-    """A maximum size for each item, so that the sum of all sizes is at most `limit`. Smaller sizes stay as they are.
+    """The size to which all larger items must be shortened, so that the sum of all sizes is at most `limit`.
 
     >>> _level([10, 500, 300], 110)
     50
@@ -257,11 +262,10 @@ def size_of(message: Message, counter: Counter) -> int:
 
 
 def shorten(message: Message, limit: int, counter: Counter) -> Message | None:
-    """The message with its longest texts shortened until its size is at most `limit`; None if it does not become
-    smaller.
+    """The message with its longest texts shortened; None if the message does not become smaller.
 
-    The start of a shortened text is kept. A line at the end of the shortened text says how much is missing. Calls,
-    images and ids are not changed.
+    Texts are shortened until the size of the message is at most `limit`. The start of a shortened text is kept. A line
+    at the end of the shortened text says how much is missing. Calls, images and ids are not changed.
     """
     parts = list(message.parts)
     whole = now = size_of(message, counter)

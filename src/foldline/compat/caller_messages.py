@@ -29,7 +29,7 @@ MESSAGE, OBJECT = "message", "object"
 class PlainMessage:
     """A message for callers whose messages are objects.
 
-    This class is used if there is no object of the caller to copy.
+    This class is used if the caller has no object that can be copied.
     """
 
     role: str
@@ -55,11 +55,16 @@ class CallerMessages:
         """The wire format whose rules the messages must follow."""
         return wire_format_of(self.format, self.messages)
 
+    @property
+    def is_wire(self) -> bool:
+        """Whether the list has elements of a wire format, and not `Message` values or other objects."""
+        return self.format not in {MESSAGE, OBJECT}
+
     def restore(self, messages: Iterable[Message], *, plain: bool = False) -> Any:
         """The messages in the caller's format.
 
-        An unchanged message is returned as the caller's object, and an unchanged list as the caller's list. With
-        `plain`, placeholders in new messages do not mention recall, because a plain list has no recall tool.
+        An unchanged message is returned as the caller's object. An unchanged list is returned as the caller's list.
+        With `plain`, placeholders in new messages do not mention recall, because a plain list has no recall tool.
         """
         view = tuple(messages)
         if plain:
@@ -70,9 +75,9 @@ class CallerMessages:
 
 
 def without_recall_advice(message: Message) -> Message:
-    """The message with placeholders that have no handle and do not mention recall.
+    """The message, with handles and the advice to use recall removed from its placeholders.
 
-    A message without such placeholders is returned as the same object.
+    If there is nothing to remove, the same object is returned.
     """
     parts = tuple(_plain_part(part) for part in message.parts)
     return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
@@ -100,7 +105,7 @@ def format_of(items: Sequence[Any]) -> str:
 
 
 def wire_format_of(format: str, messages: Iterable[Message]) -> str:
-    """The wire format of a list: its own format, else the format that its messages were read from, else `openai`."""
+    """`format` if it is a wire format, else the wire format that one of the messages was read from, else `openai`."""
     formats = [format, *(message.wire.format for message in messages if message.wire is not None)]
     names = [element_format(name) for name in formats if name in FORMATS]
     return next((name for name in names if name in REQUEST_FORMATS), "openai")
@@ -129,7 +134,8 @@ def _read(item: Any, format: str) -> Message:
 def render_list(messages: Iterable[Message], format: str, originals: Mapping[int, Any] | None = None) -> list[Any]:
     """The messages in a format.
 
-    `originals` maps the `id()` of an unchanged message to the caller's own object, which is returned instead.
+    `originals` maps the `id()` of an unchanged message to the caller's own object. This object is returned in place of
+    the message.
     """
     originals = originals or {}
     if format in {MESSAGE, OBJECT}:
@@ -158,8 +164,8 @@ def render_list(messages: Iterable[Message], format: str, originals: Mapping[int
 def as_object(message: Message) -> Any:
     """A message as an object.
 
-    If the message was read from an object, a copy of that object with the new content is returned; otherwise a
-    `PlainMessage`.
+    If the message was read from an object, a copy of that object with the new content is returned. Otherwise a
+    `PlainMessage` is returned.
     """
     result = message.results[0] if message.results else None
     source = message.wire.value if message.wire is not None else None

@@ -1,6 +1,7 @@
 """Context budget for an agent that runs in another process: token tracking, compaction triggers, working memory.
 
-The orchestrator passes every event of Claude Code's stream, and checks at the end of each turn whether to compact:
+The orchestrator passes every event of Claude Code's stream to these objects. At the end of each turn, it checks whether
+a compaction is due:
 
     budget, scratch, writer = ContextBudget(), ScratchModel(job="fix the parser"), ScratchWriter(worktree)
     for event in stream:
@@ -39,10 +40,10 @@ DEFAULT_COMPACT_THRESHOLD = COMPACT_RATIO
 
 
 class ContextBudget:
-    """Tracks how much of its window an agent uses, and whether a warning or a compaction is due.
+    """Tracks how full an agent's window is, and whether a warning or a compaction is due.
 
     The thresholds are shares of the window. The compaction threshold may be below the warning threshold. When the
-    compaction threshold is reached, both flags are set.
+    compaction threshold is reached, `should_warn` and `should_compact` both become true.
     """
 
     def __init__(
@@ -80,15 +81,15 @@ class ContextBudget:
 
     @property
     def used_tokens(self) -> int:
-        """Tokens in the window: the sum of the three kinds of input tokens.
+        """Tokens in the window: all input tokens of the last call, cached and uncached.
 
-        Right after a compaction, this is the size that the agent reports.
+        Right after a compaction, this is the size that the agent reports for the compacted conversation.
         """
         return self.meter.used
 
     @property
     def context_window(self) -> int:
-        """Window in tokens: the caller's window, else the model's, else 200,000."""
+        """Window in tokens: the window that the caller set, else the window of the model, else 200,000."""
         return self.meter.window.tokens
 
     @context_window.setter

@@ -2,23 +2,27 @@
 
 These functions work on a list of messages. `transform` makes a request fit: large results become previews, then the
 oldest messages are removed. `plan_compaction` returns which messages a summary should replace, and `apply_summary`
-replaces them. `trim_to_compaction_boundary` removes the messages before the latest summary from a list that was loaded.
+replaces them. `trim_to_compaction_boundary` takes a list that was loaded, and removes the messages before the latest
+summary.
 
     messages = transform(messages, ContextWindowPolicy(max_context_tokens=128_000), tools=tools)
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages
-from foldline.digest.checks import has_visible_text
+from foldline.digest.checks import no_gain, reject_summary
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.ledger.message_keys import trace
+from foldline.measure.estimator import CHARS_4
+from foldline.measure.message_size import TEXT_ONLY, message_tokens
 from foldline.message import Message, Meta, Text
 from foldline.plan.plan import Plan
 from foldline.policy import Policy
@@ -33,11 +37,17 @@ _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_toke
 
 A compaction has its own threshold. The window limit applies only in `transform`.
 """
+_MAX_GAIN_RATIO = 0.999_999
+"""The largest `min_gain_ratio`. The design also allows a `min_savings_ratio` of 1.0, which no summary exceeds."""
 _SUMMARY_SHARE = 8
-"""If `summary_max_tokens` is not set, the expected size of a summary is at most the threshold divided by this number.
+"""Divisor: a summary is expected to have at most `autocompact_threshold // _SUMMARY_SHARE` tokens.
+
+Used only if `summary_max_tokens` is not set.
 """
 CompactionConfigKey = "compaction"
 """The section of an agent's settings that holds its `CompactionConfig`."""
+
+_LOG = logging.getLogger("foldline.context_policy")
 
 
 class ContextCompactionMode(StrEnum):
@@ -213,8 +223,8 @@ def transform(
 ) -> Any:
     """The messages, shortened so that they fit. If nothing changes, the same list is returned.
 
-    Raises `ViewTooLarge` if they cannot fit. Without `model`, tokens are counted as characters / 4; otherwise with that
-    model's counter.
+    Raises `ViewTooLarge` if the messages cannot fit. Tokens are counted with the counter of `model`. If `model` is not
+    given, tokens are counted as characters / 4.
     """
     policy, artifacts = policy or ContextWindowPolicy(), artifacts or ArtifactCompaction()
     caller = CallerMessages(messages)
@@ -239,7 +249,8 @@ def plan_compaction(
     config = config or CompactionConfig()
     if policy.autocompact_threshold is None or config.mode is CompactionExecutionMode.Off:
         return None
-    expected = config.summary_max_tokens or min(PRESET.digest_tokens, policy.autocompact_threshold // _SUMMARY_SHARE)
+    share = max(1, policy.autocompact_threshold // _SUMMARY_SHARE)
+    expected = config.summary_max_tokens or min(PRESET.digest_tokens, share)
     base = compaction_policy(_UNLIMITED, policy, config, keep_turns=1).but(digest_tokens=expected)
     caller = CallerMessages(messages)
     whole_turn = _plan(caller.messages, base)
@@ -265,22 +276,26 @@ def plan_compaction(
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
     """The messages with a summary in place of the covered messages and of the previous summary.
 
-    Returns the same list if the summary is blank, or if the messages before the boundary changed since the plan was
-    made. Messages that were appended since then do not matter.
+    Returns the same list if the text is no summary (blank, a tool call, an error text, a request for the conversation),
+    if it is not smaller than what it replaces, or if the messages before the boundary changed since the plan was made.
+    Messages that were appended since then do not matter.
     """
     caller = CallerMessages(messages)
-    if not has_visible_text(summary) or _key(caller.messages[: plan.boundary]) != plan.boundary_key:
+    if _key(caller.messages[: plan.boundary]) != plan.boundary_key:
         return messages
-    covered = set(plan.covered)
-    kept = [
-        message for index, message in enumerate(caller.messages) if index not in covered and not is_summary(message)
-    ]
+    covered, kept, removed = set(plan.covered), list[Message](), list[Message]()
+    for index, message in enumerate(caller.messages):
+        (removed if index in covered or is_summary(message) else kept).append(message)
+    cause = reject_summary(summary) or no_gain(size_of(_summary(summary)), sum(map(size_of, removed)))
+    if cause:
+        _LOG.warning("the messages stay as they were: %s", cause)
+        return messages
     lead = next((place for place, each in enumerate(kept) if each.role != "system"), len(kept))
     return caller.restore([*kept[:lead], _summary(summary), *kept[lead:]])
 
 
 def trim_to_compaction_boundary(messages: Sequence[Any]) -> Any:
-    """The leading system messages, then the messages from the latest summary on.
+    """The leading system messages, the latest summary, and all messages after this summary.
 
     If there is no summary, the same list is returned.
     """
@@ -289,6 +304,11 @@ def trim_to_compaction_boundary(messages: Sequence[Any]) -> Any:
     lead = next((index for index, each in enumerate(caller.messages) if each.role != "system"), len(messages))
     system = [message for message in caller.messages[: min(lead, latest)] if not is_summary(message)]
     return caller.restore([*system, *caller.messages[latest:]])
+
+
+def size_of(message: Message) -> int:
+    """The size of a message in tokens, counted as this design counts."""
+    return message_tokens(message, CHARS_4, TEXT_ONLY)
 
 
 def is_summary(message: Message) -> bool:
@@ -340,14 +360,14 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 def compaction_policy(
     base: Policy, policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int
 ) -> Policy:
-    """The base policy with the settings of a compaction. It folds as much as the floors allow, down to a digest."""
+    """The base policy with the settings of a compaction. A digest replaces all messages except those that must stay."""
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return base.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),
         keep_messages=policy.compaction_raw_suffix_messages if suffix else policy.min_recent_messages,
         keep_turns=keep_turns,
         target_ratio=0.0,
-        min_gain_ratio=config.min_savings_ratio,
+        min_gain_ratio=min(config.min_savings_ratio, _MAX_GAIN_RATIO),
         leave="digest",
         digest_tokens=config.summary_max_tokens or PRESET.digest_tokens,
         digest_system_prompt=config.summarizer_system_prompt,

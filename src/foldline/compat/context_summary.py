@@ -1,10 +1,10 @@
-"""The summarizer of a context window policy: compact a list of messages with a model.
+"""The summarizer of a context window policy: it compacts a list of messages with a model.
 
     messages, state = compact(messages, policy, digester=digester, state=state)
 
 The summary is cumulative: each prompt contains the previous summary. Hidden messages are not shown to the model. The
 saving is estimated before the model is called, and measured afterwards. If the saving is too small, or if the model
-fails, the messages stay unchanged, and the next attempt is made only after some more messages. Without a digester,
+fails, the messages stay unchanged, and the next attempt waits until some messages were added. Without a digester,
 nothing is compacted. Use `transform` to truncate the messages instead.
 """
 
@@ -28,18 +28,18 @@ from foldline.compat.context_policy import (
     compaction_policy,
     is_summary,
     plan_compaction,
+    size_of,
     truncation_policy,
 )
 from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, with_policy_model
+from foldline.digest.digester import Digester, DigesterCall, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
 from foldline.digest.prompt import cumulative_prompt
+from foldline.digesters import digester_of
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4
-from foldline.measure.message_size import TEXT_ONLY, message_tokens
-from foldline.message import Message
 from foldline.models.table import model as model_of
 from foldline.models.table import plain_name
 from foldline.policy import Policy
@@ -68,15 +68,16 @@ class CompactionState:
     """The number of messages at the time of the last attempt that changed nothing."""
 
     def is_cooling_down(self, count: int) -> bool:
-        """Whether the next attempt must wait, because the last one failed recently."""
+        """Whether the next attempt must wait, because the last attempt failed recently."""
         return bool(self.refused) and count < self.refused_at + PRESET.cooldown_messages
 
 
 def summarizer_model(config: CompactionConfig, model: str) -> str:
     """The name of the model that writes summaries: `summary_model`, or by default the agent's own model.
 
-    If both models are in the model table, they must be from the same vendor. Prefixes and suffixes of a platform are
-    then removed from the name. If one of the two models is not in the model table, nothing is checked.
+    If `summary_model` and the agent's own model are both in the model table, they must be from the same vendor. The
+    name is then returned without the prefix and suffix that a platform adds. If one of the two models is not in the
+    model table, nothing is checked.
     """
     wanted = config.summary_model
     if not wanted:
@@ -111,7 +112,8 @@ def session_policy(spec: AgentSpec, model: str = "") -> Policy:
 class CompactionOptions(TypedDict, total=False):
     """The optional arguments of `compact` and `acompact`."""
 
-    digester: Digester | None
+    digester: Digester | Callable[[DigesterCall], Any] | None
+    """Writes the summaries: one of `foldline.digesters`, or a function."""
     state: CompactionState | None
     clock: Callable[[], float]
     """Returns the time in seconds since 1970; by default `time.time`."""
@@ -165,7 +167,10 @@ class _PendingCompaction:
         **options: Unpack[CompactionOptions],
     ) -> _PendingCompaction | CompactionState:
         """The compaction that is due. If no compaction is due, the current state is returned."""
-        digester, clock = options.get("digester"), options.get("clock", time.time)
+        for name in options.keys() - CompactionOptions.__annotations__.keys():
+            known = ", ".join(CompactionOptions.__annotations__)
+            raise ConfigError(f"unknown argument {name!r}", hint=f"use one of {known}")
+        digester, clock = digester_of(options.get("digester")), options.get("clock", time.time)
         config, state = config or CompactionConfig(), options.get("state") or CompactionState()
         if digester is None or state.is_cooling_down(len(messages)):
             return state
@@ -181,7 +186,7 @@ class _PendingCompaction:
             messages=[each for each in covered if not each.meta.hidden and not is_summary(each)],
             count_tokens=lambda text: CHARS_4.count(text).tokens,
             max_tokens=config.summary_max_tokens or PRESET.digest_tokens,
-            covered_tokens=sum(map(_size, covered)),
+            covered_tokens=sum(map(size_of, covered)),
             prior_digest=before,
             prompt=cumulative_prompt(config.summarizer_system_prompt, config.summarizer_user_prompt),
             header=PRESET.digest_header,
@@ -198,7 +203,7 @@ class _PendingCompaction:
             return self.messages, self._refused(made.cause)
         summary = body_of(made.message.text, PRESET.digest_header)
         after = apply_summary(self.messages, self.plan, summary)
-        pre, post = (sum(map(_size, CallerMessages(each).messages)) for each in (self.messages, after))
+        pre, post = (sum(map(size_of, CallerMessages(each).messages)) for each in (self.messages, after))
         gain = pre - post
         if gain < MIN_COMPACTION_GAIN_TOKENS or gain <= self.config.min_savings_ratio * self.request.covered_tokens:
             return self.messages, self._refused(f"the summary would free only {max(0, gain):,} tokens")
@@ -207,7 +212,3 @@ class _PendingCompaction:
 
     def _refused(self, cause: str) -> CompactionState:
         return replace(self.state, refused=cause, refused_at=len(self.messages))
-
-
-def _size(message: Message) -> int:
-    return message_tokens(message, CHARS_4, TEXT_ONLY)

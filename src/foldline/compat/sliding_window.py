@@ -20,7 +20,7 @@ from typing import Any
 from foldline.compat.caller_messages import CallerMessages, render_list, wire_format_of
 from foldline.compat.counters import CountFunction, ExactnessCounter, counter_of
 from foldline.compat.text_caps import fit_text
-from foldline.digest.checks import has_visible_text
+from foldline.digest.checks import reject_summary
 from foldline.digest.extract.facts import Facts, extract_facts
 from foldline.digest.local import local_digest_text
 from foldline.errors import ConfigError
@@ -49,9 +49,9 @@ The limit is so large that it never applies, because this design limits only his
 """
 
 _DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
-"""Once one of these formats is detected, all later messages are read in the same format.
+"""All formats except `PLAIN`, which is assumed for a message with only a role and a text.
 
-A message with only a role and a text does not show its format.
+Once one of these formats is detected, all later dicts are read in the same format.
 """
 
 Summarize = Callable[[Sequence[Any], str], str]
@@ -77,7 +77,7 @@ class Turn:
 
 
 class SlidingWindow:
-    """One agent's messages, and the boundary from which they are sent."""
+    """One agent's messages, and the boundary: messages before the boundary are not sent."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class SlidingWindow:
         self._clip()
 
     def rewind(self, index: int) -> None:
-        """Remove the messages from an index on, as if they had not been added.
+        """Remove the message at an index and all later messages, as if they had not been added.
 
         If messages before the boundary are removed, the boundary is computed again and the summary is written again.
         """
@@ -148,26 +148,29 @@ class SlidingWindow:
         self.rewind(self._timeline.lead)
 
     def request(self) -> list[Any]:
-        """The messages to send: the summary if there is one, and all messages from the boundary on."""
+        """The messages to send: leading system messages, the summary (if any), and the messages after the boundary."""
         return render_list(messages_of(self._timeline, wire_format_of(self._format, ())), self._format, self._originals)
 
     @property
     def boundary(self) -> int:
-        """Index of the first message that is sent. The leading system messages are not considered."""
+        """Index of the first message after the boundary.
+
+        Leading system messages are before the boundary, but they are always sent.
+        """
         return self._timeline.cut
 
     @property
     def divider(self) -> int | None:
-        """In a chat, the index of the message above which a dividing line can be shown: the first message that is sent.
+        """Index of the message above which a chat can show a dividing line; None if all messages are sent.
 
-        None if all messages are sent.
+        The dividing line separates the messages that are sent from earlier messages.
         """
         return self.boundary if self.boundary > self._timeline.lead else None
 
     def scrollback(self, line: str = DIVIDER) -> list[Any]:
         """All messages of the chat.
 
-        `line` is inserted before the first message that is sent, if earlier messages are not sent.
+        If some messages are not sent, `line` is inserted after them.
         """
         messages = self.messages[self._timeline.lead :]
         if self.divider is None:
@@ -227,8 +230,10 @@ class SlidingWindow:
         self._set_summary(self.summary)
 
     def use_model(self, model: str, counter: Counter | CountFunction | None = None) -> None:
-        """Count all messages again. `counter` is used if given, else the model's tokenizer if installed, else
-        characters / 4.
+        """Count all messages again, with `counter` if it is given.
+
+        If `counter` is not given, the tokenizer of the model counts. If the tokenizer is not installed, tokens are
+        counted as characters / 4.
         """
         found = counter_of(counter) if counter else counter_for(model)
         self._counter = ExactnessCounter(found if counter or found.exact else CHARS_4)
@@ -253,7 +258,7 @@ class SlidingWindow:
         return Count(self._timeline.prefix[after] - self._timeline.prefix[first], exact, self._counter.name)
 
     def _clip(self) -> None:
-        """Move the boundary past the oldest turns until the other turns fit the budget."""
+        """Move the boundary past the oldest turns until the remaining turns fit the budget."""
         timeline = self._timeline
         timeline.unanswered.clear()  # a turn is removed as a whole, even if one of its calls has no result
         load = Load(
@@ -287,8 +292,8 @@ class SlidingWindow:
     def _callers_summary(self, summarize: Summarize) -> str:
         """The summary that the caller's function returns.
 
-        If the function fails or returns nothing, the previous summary stays. After such a failure, the next call of the
-        function gets the same messages again.
+        If the function fails or returns a text that is no summary, the previous summary stays. After such a failure,
+        the next call of the function gets the same messages again.
         """
         timeline = self._timeline
         start = timeline.lead if self._summarized is None else self._summarized
@@ -297,11 +302,11 @@ class SlidingWindow:
         except Exception as error:  # noqa: BLE001 (the caller's function may raise anything)
             _LOG.warning("the summary stays as it was: the summarizer raised %s", type(error).__name__)
             return self.summary
-        if not has_visible_text(text):
-            _LOG.warning("the summary stays as it was: the summarizer returned no text")
+        if cause := reject_summary(text):
+            _LOG.warning("the summary stays as it was: %s", cause)
             return self.summary
         self._summarized = timeline.cut
-        return text
+        return str(text)
 
     def _rebuild(self, messages: Iterable[Message], fold: Fold | None) -> None:
         """Build the timeline again, count all messages, and apply the fold."""

@@ -17,7 +17,7 @@ End = Literal["head", "tail"]
 _BULLET = re.compile(r"(?:[-*](?=\s|$)|•)\s*")
 """Matches the bullet of a list item. Lines such as `-5 degrees` and `*so*` have no bullet."""
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)")
-"""A line that opens or closes a code block."""
+"""Matches a line that opens or closes a code block."""
 
 
 def dedupe(digest: str, memory: str) -> tuple[str, int]:
@@ -60,7 +60,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
     inside = _inside(lines)
 
     def take(count: int, piece: str | None = None) -> str:
-        """The first or last `count` lines. If `piece` is given, it is added as a part of the next line."""
+        """The first or last `count` lines. If `piece`, a part of the next line, is given, it is added."""
         start, stop = (0, count) if end == "head" else (len(lines) - count, len(lines))
         kept = lines[start:stop]
         if piece is not None:
@@ -115,10 +115,9 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """One item for the start of each line: the line that opened the code block around this position; "" outside a code
-    block.
+    """For each line, the fence line that opened the code block in which the line starts; "" outside code blocks.
 
-    The last item is for the end of the text.
+    The list has one more item, for the end of the text.
     """
     found, opened = [""], ""
     for line in lines:

@@ -7,8 +7,8 @@
         if not state.retry:
             break
 
-The reply's text stays. A tool call whose arguments broke off did not run and is removed. A prompt asks the model to go
-on in smaller pieces, at most `max_retries` times.
+The reply's text stays. An incomplete tool call did not run, so it is removed. A prompt asks the model to go on in
+smaller pieces, at most `max_retries` times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_MAX_RETRIES: int = PRESET.continue_max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationState:
-    """The number of continuations of a reply. Each call of `continue_reply` returns a new state."""
+    """How often a reply was continued, and whether to call the model again. `continue_reply` returns a new state."""
 
     truncation_retries: int = 0
     """Number of continuations since the last complete reply."""
@@ -64,7 +64,10 @@ def continue_reply(
 
 
 def _with_stop(messages: Sequence[Message], stop_reason: str | None) -> list[Message]:
-    """The last message, with a stop reason that the engine knows."""
+    """A list with only the last message. Its stop reason becomes `stop_reason`, unless that is None.
+
+    A stop reason that means a length limit is replaced by the engine's name for it.
+    """
     reply = messages[-1]
     stop = reply.meta.stop if stop_reason is None else stop_reason
     if stop and stop.replace("_", "").lower() in _LENGTH_STOPS:

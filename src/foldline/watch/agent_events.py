@@ -1,7 +1,7 @@
 """Reads one event of an agent. The input is untrusted: every field may hold any JSON value, and no function raises.
 
 Claude Code's stream-json and its session files have different names for the same fields, such as `session_id` and
-`sessionId`. `AgentEvent` reads both.
+`sessionId`. `AgentEvent` reads both names.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def text_at(event: Any, key: str) -> str:
 
 
 def first_text(event: Any, keys: Sequence[str]) -> str:
-    """The first text under one of these keys that is not empty; "" if there is none."""
+    """The first non-empty text under one of these keys; "" if there is none."""
     for key in keys:
         found = text_at(event, key)
         if found:
@@ -86,7 +86,7 @@ def first_text(event: Any, keys: Sequence[str]) -> str:
 
 
 def dict_at(event: Any, key: str) -> dict[str, Any]:
-    """The object under a key; an empty one if the value is not an object."""
+    """The object under a key; an empty dict if the value is not an object."""
     found = event.get(key) if type(event) is dict else None
     return found if type(found) is dict else {}
 
@@ -129,7 +129,7 @@ class AgentEvent:
 
     @property
     def edited(self) -> list[list[str]]:
-        """For each call, the files that it edits or writes. For a Codex event, the files in its patch are added."""
+        """The files that the calls edit or write: one list for each call, and one list for a patch of Codex."""
         if self._edited is None:
             self._edited = [edited_files(text_at(call, "name"), dict_at(call, "input")) for call in self.calls]
             if self.kind == "response_item":
@@ -157,7 +157,7 @@ def _blocks(message: dict[str, Any], kind: str) -> Sequence[dict[str, Any]]:
 
 
 def extract_text(content: Any) -> str:
-    r"""Text of a message's content, a string or a list of blocks.
+    r"""The text of a message's content. The content is a string or a list of blocks.
 
     >>> extract_text("hello"), extract_text([{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}])
     ('hello', 'hel\nlo')
@@ -175,9 +175,9 @@ def _text_of(block: Any) -> str:
 
 
 def human_text(event: AgentEvent) -> str:
-    """What a person wrote in a user event; "" if nothing.
+    """What a person wrote in a user event; "" if the person wrote nothing.
 
-    Tool results, notices of the agent and digests are left out.
+    Tool results, digests and the agent's own notices are left out.
     """
     content = event.message.get("content") if event.message else event.raw.get("content")
     if type(content) is list and len(content) == len(event.results):
@@ -198,7 +198,7 @@ def human_text(event: AgentEvent) -> str:
 
 
 def is_synthetic(event: AgentEvent) -> bool:
-    """Whether the agent marks the event as its own, not written by a person. Examples are digests and caveats."""
+    """Whether the agent marks the event as not written by a person. Examples are digests and caveats."""
     return any(event.raw.get(mark) is True for mark in _SYNTHETIC_MARKS)
 
 

@@ -1,12 +1,12 @@
 """What `foldline hook` does at each hook event of Claude Code and Codex.
 
     UserPromptSubmit   records the prompt; warns the user when the window is filling up
-    PreCompact         reads the whole session, writes the scratch files, tells the summary what to keep
+    PreCompact         reads the whole session, writes the scratch files, tells the summarizer what to keep
     PostCompact        records the summary, tells the user where the notes are
     SessionStart       after a compaction or a resume, tells the agent where the notes are
 
-To handle another event, add it to `EVENTS` and to `handle`. A failing hook must not block the agent: every failure is
-one line on standard error and an exit status that no agent takes for a veto.
+To handle another event, add it to `EVENTS` and to `handle`. A failing hook must not block the agent. So a failure
+prints one line on standard error, and returns an exit status that no agent treats as a veto.
 """
 
 from __future__ import annotations

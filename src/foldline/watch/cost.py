@@ -1,7 +1,7 @@
 """Computes what an agent has spent, and handles cost limits with a warning, a pause, a question and a wrap-up prompt.
 
-If the stream contains a cost figure, it is used, because it is what the provider charged. Between two such figures, the
-cost of each reply is computed from the model table. So a limit is noticed in the middle of a long turn.
+If the stream contains a cost figure, this figure is used, because it is what the provider charged. Between two such
+figures, the cost of each reply is computed from the model table. So a limit is noticed in the middle of a long turn.
 
 A project's limit applies to all its jobs, in any process. Each run appends what it has spent to one file. The project's
 spending is the sum of the last rows of all runs. Runs with the same job name count separately.
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
 from foldline.message import Usage
-from foldline.watch.agent_events import AgentEvent, RawEvent, text_at
+from foldline.watch.agent_events import AgentEvent, RawEvent, dict_at, text_at
 from foldline.watch.safe_files import append_line, open_plain_file
+from foldline.wire.session_logs.usage import codex_usage
 
 if TYPE_CHECKING:
     from foldline.models.table import Prices
@@ -31,9 +32,9 @@ WRAP_UP = (
     "what is not, and what you would do next. Then stop."
 )
 _PROJECT_STEP = 0.01
-"""A job records its spending at the end of each turn.
+"""Within a turn, a job's spending is recorded when it has changed by this share of the project's limit.
 
-Within a turn, the spending is recorded when it has increased by this share of the project's limit.
+At the end of a turn, every change is recorded.
 """
 _ROUNDING = 1e-9
 """A limit is treated as reached if at most this share of it is left, because sums of floats are not exact."""
@@ -42,7 +43,7 @@ _MAX_USD = 1e9
 _MAX_REPLIES = 100
 """Maximum number of replies that are remembered.
 
-The pieces of several replies can alternate, but these are always far fewer replies than this.
+The pieces of several replies can arrive interleaved, but far fewer replies than this number are open at once.
 """
 _MAX_SESSIONS = 1_000
 """Maximum number of sessions whose last figure is remembered. A job resumes far fewer sessions than this."""
@@ -57,15 +58,17 @@ class Spending:
         self.unpriced: str = ""
         """The name of a model that was used but has no price. The cost of this model is missing from `usd`."""
         self._priced: dict[str, float] = {}
-        """For each session, the cost that was computed from the price table since the stream's last figure."""
+        """For each session, the cost computed from the price table since the stream last reported a cost figure."""
         self._replies: dict[str, float] = {}
         """The cost of each of the latest replies, by reply id.
 
         For an incomplete reply, this is the cost of the pieces so far.
         """
         self._last_figures: dict[str, float] = {}
-        """The stream's last figure for each session that has replies."""
+        """The cost figure that the stream reported last, for each session that has replies."""
         self._prices: dict[str, Prices | None] = {}
+        self._codex_model, self._codex_total = "", None
+        """The model of a Codex session, and the total usage that it reported last."""
 
     def feed(self, raw: RawEvent) -> None:
         """Take one event."""
@@ -81,11 +84,25 @@ class Spending:
             self._set_figure(event.session, event.raw.get("total_cost_usd"))
         elif event.kind == "cost-state":
             self._set_figure(text_at(event.raw, "sessionId"), event.raw.get("totalCostUSD"))
+        elif event.kind in ("turn_context", "event_msg"):
+            self._read_codex(dict_at(event.raw, "payload"))
+
+    def _read_codex(self, payload: dict[str, Any]) -> None:
+        """Add the cost of a Codex request.
+
+        An event with the same total usage as the previous event reports the same request again, and is ignored.
+        """
+        self._codex_model = text_at(payload, "model") or self._codex_model
+        total = dict_at(payload, "info").get("total_token_usage")
+        usage = codex_usage(payload) if payload.get("type") == "token_count" else None
+        if usage is not None and (total is None or total != self._codex_total):
+            self._codex_total = total
+            self._add_reply("", {"model": self._codex_model}, usage)
 
     def _add_reply(self, session: str, message: dict[str, Any], usage: Usage) -> None:
         """Add the cost of a reply.
 
-        A reply arrives in pieces. Each piece has usage figures, and only those in the last piece are final.
+        A reply arrives in pieces. Each piece has usage figures, but only the figures in the last piece are final.
         """
         usd, reply = self._cost(text_at(message, "model"), usage), text_at(message, "id")
         self.source = "usage and the price table"
@@ -100,7 +117,7 @@ class Spending:
         self.usd += more
 
     def _set_figure(self, session: str, figure: Any) -> None:
-        """Replace the computed cost of a session since its last figure by the stream's own figure.
+        """Use the stream's own cost figure for a session. It replaces the cost that was computed since the last figure.
 
         When a session is resumed, some versions of the agent report a figure that includes earlier runs. Other versions
         of the agent start at 0 again. So the computed cost is compared with two amounts: the increase since the last
@@ -197,7 +214,7 @@ class CostBudget:
         """Apply the user's answer at the limit.
 
         If the answer is no, returns the wrap-up prompt. If the answer is yes, returns "", and this limit is not
-        reported again. A new limit replaces the old one if it is above the spending.
+        reported again. If `limit_usd` is also given and is above the spending, it becomes the new limit.
         """
         self.paused = False
         if not go_on:
@@ -249,7 +266,10 @@ class CostLimits:
 
     @property
     def over(self) -> CostBudget | None:
-        """The limit that has been reached; None if none has. If both have been reached, the job's limit is returned."""
+        """The limit that has been reached; None if no limit has been reached.
+
+        If both limits have been reached, the job's limit is returned.
+        """
         return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 
 
@@ -288,7 +308,7 @@ class ProjectCosts:
         return self.total(usd)
 
     def total(self, usd: float) -> float:
-        """The spending of the project: `usd` for this run, plus the spending of all other runs when the file was last
+        """The spending of the project: `usd` for this run, plus what the file listed for other runs when it was last
         read.
         """
         return sum(self._others.values()) + max(usd, self._earlier)

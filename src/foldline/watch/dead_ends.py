@@ -73,11 +73,11 @@ class DeadEndDetector:
         self._reported: set[tuple[str, str]] = set()
 
     def feed(self, raw: RawEvent) -> list[DeadEnd]:
-        """Take one event; returns the dead ends that it completes."""
+        """Take one event; returns the dead ends that are detected with this event."""
         return self.observe(AgentEvent(raw))
 
     def observe(self, event: AgentEvent) -> list[DeadEnd]:
-        """Take one parsed event; returns the dead ends that it completes."""
+        """Take one parsed event; returns the dead ends that are detected with this event."""
         if event.is_subagent:
             return []
         if event.calls:

@@ -36,7 +36,7 @@ _PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.ex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookTarget:
-    """An agent program with hooks: where its settings are, and what they support."""
+    """An agent program with hooks: where its settings file is, and whether the program has a status line."""
 
     name: str
     folder: str
@@ -69,7 +69,7 @@ TARGETS = {
 class SettingsChange:
     """A planned change of a settings file: the text before, the text after, and remarks for the user.
 
-    A text is None if there is no file.
+    A text is None if the file does not exist at that time.
     """
 
     path: Path
@@ -108,7 +108,7 @@ class SettingsChange:
 def settings_path(target: HookTarget, *, project: Path | None) -> Path:
     """Path of the settings file in the folder `project`.
 
-    If `project` is None, the path of the user's own settings file.
+    If `project` is None, the path of the user's own settings file is returned.
     """
     if project is not None:
         return project / target.folder / target.file

@@ -21,7 +21,6 @@ _TOOL_TEXT = (
 _SCHEMA = {
     "type": "object",
     "properties": {"focus": {"type": "string", "description": "What the summary must keep"}},
-    "required": ["focus"],
 }
 
 
@@ -40,7 +39,7 @@ def build_compact_prompt(*, task: str, cfa_state: str = "", scratch_path: str = 
 def path_for_agent(index: Path, cwd: str) -> str:
     """The path of the notes for an agent.
 
-    The path is relative if the agent works in the project's folder, else absolute.
+    The path is relative if the agent works in the project's folder; otherwise it is absolute.
     """
     absolute = os.path.abspath(index)
     is_here = not cwd or os.path.join(os.path.normpath(cwd), FOLDER, INDEX) == absolute
@@ -52,7 +51,10 @@ def _flat(text: str) -> str:
 
 
 def compact_tool(dialect: str = "anthropic") -> dict[str, object]:
-    """Definition of the tool by which an agent asks for its own compaction, for "anthropic", "openai" or "mcp"."""
+    """The definition of the compaction tool in the format "anthropic", "openai" or "mcp".
+
+    An agent calls this tool to ask for its own compaction.
+    """
     if dialect == "openai":
         return {"type": "function", "function": {"name": TOOL, "description": _TOOL_TEXT, "parameters": _SCHEMA}}
     return {"name": TOOL, "description": _TOOL_TEXT, "inputSchema" if dialect == "mcp" else "input_schema": _SCHEMA}
@@ -76,7 +78,7 @@ class InterventionQueue:
         """Session and text of each message."""
 
     def put(self, session: str, text: str) -> None:
-        """Add a message; a new compaction replaces a waiting one."""
+        """Add a message. A new compaction replaces a waiting compaction."""
         if _is_compact(text):
             self.drop_compact()
             self._waiting.insert(0, (session, text))
@@ -89,7 +91,7 @@ class InterventionQueue:
         return self._waiting.pop(0)[1] if self._waiting else None
 
     def keep_only(self, session: str) -> None:
-        """Drop the messages for other sessions."""
+        """Drop all messages except those for this session."""
         self._waiting = [message for message in self._waiting if message[0] == session]
 
     def drop_compact(self) -> None:

@@ -5,8 +5,8 @@ The provider's usage in an assistant event is the number of tokens that were in 
 result event is the sum of all calls of the turn (300k for two calls of 150k). So the usage in a result event is used
 only if the stream has no assistant events. Sub-agents have windows of their own and are ignored.
 
-A flag is set when a threshold is reached. The flag stays set until the caller clears it or the agent compacts. A new
-session, or a larger window in the stream, also resets the flag.
+A flag is set when a threshold is reached. The flag stays set until the caller clears it or the agent compacts. The flag
+is also reset if a new session starts, or if the stream reports a larger window.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_WINDOW = 200_000
 _NO_USAGE = Usage()
 _MAX_TOKENS = 2**53
 _MAX_SESSIONS = 100
-"""Maximum number of sessions that are remembered. Far fewer sessions than this alternate in one stream."""
+"""Maximum number of sessions that are remembered. One stream has far fewer sessions."""
 
 
 class AgentCompaction(NamedTuple):
@@ -104,7 +104,7 @@ class Meter:
         return self.used / self.window.tokens
 
     def figures(self) -> dict[str, Any]:
-        """Tokens in the window, its size, and the share."""
+        """The tokens in the window, the size of the window, and the used share."""
         window = self.window.tokens
         return {"used": self.used, "window": window, "share": round(self.used / window, 4)}
 
@@ -217,7 +217,7 @@ class Meter:
             self._look_up_window()
 
     def _look_up_window(self) -> None:
-        """Take the window from the model table, unless the caller or the stream named one."""
+        """Take the window from the model table, unless the caller or the stream named a window."""
         if not self._is_window_given and not self._is_window_streamed:
             from foldline.models.table import model  # noqa: PLC0415  # reading it takes longer than most commands
 
@@ -225,9 +225,10 @@ class Meter:
             self.window = WindowSize(tokens=entry.window, source=entry.source) if entry is not None else _UNKNOWN
 
     def _set_streamed_window(self, window: WindowSize | None) -> None:
-        """Use the window that the stream names, unless the caller gave one.
+        """Use the window that the stream names, unless the caller gave a window.
 
-        If the window is larger than before, the flags are reset.
+        If the window is larger than before, the warning flag and the compaction flag are reset. If its size has
+        changed, the thresholds are checked again.
         """
         if window is None or self._is_window_given:
             return
@@ -250,8 +251,9 @@ class Meter:
 
 
 def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
-    """The window that a result event names for the current model. If the event names only one model, the window of this
-    model is used. None if there is no window.
+    """The window that a result event names for the current model; None if the event names no window.
+
+    If the event names only one model, the window of this model is used.
     """
     windows = {name: window for name, facts in models.items() if (window := _token_count(facts, "contextWindow"))}
     names = [name for name in windows if name == model or (model and name.startswith(model))]

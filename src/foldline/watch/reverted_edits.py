@@ -1,4 +1,4 @@
-"""Detects work that was undone: a reverted edit, a file that gets an earlier content again, changes that git discards.
+"""Detects work that was undone: reverted edits, files that get an earlier content again, changes that git discards.
 
 To limit the memory, an edit is stored as the hashes of the lines that it removed and added. Only an exact revert is a
 dead end. No dead end is reported if the agent removes a debug print, an import or a comment, moves code to another
@@ -26,8 +26,8 @@ _MINOR_LINES = 12
 _MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
-"""The three tuples above recognise minor lines. `_MINOR_STARTS` is for imports and comments, `_PRINTS` for debug
-prints, `_REMARKS` for remarks.
+"""Texts by which minor lines are recognised: `_MINOR_STARTS` are the starts of imports and comments, `_PRINTS` occur in
+debug prints, `_REMARKS` in notes to developers and linters.
 """
 
 Key = TypeVar("Key", bound=Hashable)
@@ -80,13 +80,13 @@ class _FileHistory:
     """What the agent changed in a file."""
 
     edits: dict[int, LineDiff] = field(default_factory=dict)
-    """The edits by their key. If several edits have the same key, only the latest is stored."""
+    """The edits by the hash of their sample line. If several edits have the same hash, only the latest is stored."""
     contents: list[tuple[int, str]] = field(default_factory=list)
     """One entry for each time that the whole file was written: the hash of the content, and the id of the call."""
 
 
 class RevertTracker:
-    """Stores the edits of one agent, and finds those that were undone."""
+    """Stores the edits of one agent, and finds edits that were undone."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, _FileHistory] = OrderedDict()
@@ -171,7 +171,7 @@ class RevertTracker:
 
 
 def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int) -> None:
-    """Store a value. If there are more than `limit` values, drop the least recently stored one."""
+    """Store a value. If there are more than `limit` values, drop the least recently stored value."""
     values[key] = value
     values.move_to_end(key)
     if len(values) > limit:
@@ -179,7 +179,7 @@ def remember(values: OrderedDict[Key, Value], key: Key, value: Value, limit: int
 
 
 def join_names(names: list[str]) -> str:
-    """The last three names as text. If there are more names, their number is added."""
+    """The last three names as text, and the number of other names if there are any."""
     return ", ".join(names[-3:]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -207,7 +207,7 @@ def _with_words(lines: set[str]) -> list[str]:
 
 
 def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | None:
-    """The latest edit of the file that this edit reverts; None if there is no such edit."""
+    """The latest edit in `edits` that the edit `diff` reverts; None if `diff` reverts no edit."""
     candidates = (edits.keys() & diff.removed) | (edits.keys() & diff.added)
     if not candidates:
         return None

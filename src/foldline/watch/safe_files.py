@@ -1,8 +1,9 @@
 """Reads and writes files in folders to which other programs can write. Links are not followed.
 
-The scratch folder is in the agent's own work tree. A planted link, pipe or hard link must not make foldline read or
-write anywhere else. So each file is opened by its name relative to an open folder, never by a path that could change
-between check and use. Errors name the file and say what to do. A failed write leaves the file unchanged.
+The scratch folder is in the agent's own work tree. If another program puts a link, a pipe or a hard link there,
+foldline must not read or write anywhere else. So each file is opened by its name relative to an open folder, never by a
+path that could change between check and use. Errors name the file and say what to do. A failed write leaves the file
+unchanged.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class SafeFolder:
         self._enter()
 
     def is_open(self) -> bool:
-        """Whether the folder is open and its path still refers to it."""
+        """Whether the folder is open, and its path still refers to this folder."""
         return self._fd is not None and os.path.lexists(self.path) and self._enter() == self._fd
 
     def exists(self) -> bool:
@@ -96,7 +97,7 @@ class SafeFolder:
                 fcntl.flock(file, fcntl.LOCK_UN)
 
     def read(self, name: str, start: int = 0) -> bytes | None:
-        """Content of a file from an offset on; None when the file is missing."""
+        """Content of a file, starting at an offset; None if the file is missing."""
         file = self._open(name, os.O_RDONLY)
         if file is None:
             return None
@@ -118,7 +119,7 @@ class SafeFolder:
         """Append data to a file, and return the new size.
 
         With `after`, the data replaces everything after the first `after` bytes. If the write fails in the middle, the
-        new data is kept up to the last `end`, and the rest is removed.
+        new data is kept up to and including the last `end` (the bytes that end an entry), and the rest is removed.
         """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT creates it
@@ -220,14 +221,17 @@ class SafeFolder:
             raise self._file_error(name, error) from None
         if os.fstat(file).st_nlink > 1:
             os.close(file)
-            raise self._refusal(name, "it has a second name")
+            raise self._refusal(name, "it has a second hard link")
         return file
 
     def _file_error(self, name: str, error: OSError) -> Exception:
         return _disk_error(self.path / name, error) or self._refusal(name, str(error.strerror))
 
     def _unusable(self, problem: str, error: OSError | ValueError) -> Exception:
-        """The error for a folder that cannot be used. If the path contains a null byte, it is escaped in the text."""
+        """The error for a folder that cannot be used.
+
+        If the path contains a null byte, the error shows the path in escaped form.
+        """
         if isinstance(error, OSError):
             hint = "name an existing folder that you may write to"
             return _disk_error(self.path, error) or ConfigError(f"{self.path}: {problem} ({error.strerror})", hint=hint)
@@ -255,6 +259,8 @@ def append_line(path: Path, line: str) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file atomically, and keep its mode. If the path is a link, the target of the link is replaced."""
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ConfigError(f"{path}: not a regular file", hint="name a file")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -275,13 +281,11 @@ def write_whole(path: Path, data: bytes) -> None:
                 os.unlink(temporary)
             raise
     except OSError as error:
-        raise _write_error(path, error, "check who may write there") from None
+        raise _write_error(path, error, "check the permissions of the file and its folder") from None
 
 
 def _disk_error(path: Path, error: OSError) -> OSError | None:
-    """If an error concerns the whole disk, a `ConfigError` that names the file and says what to do; None for any other
-    error.
-    """
+    """An `OSError` that says what to do about an error of the whole disk; None for any other error."""
     hint = _DISK_HINTS.get(error.errno or 0)
     return OSError(error.errno, f"{error.strerror}: {hint}", str(path)) if hint else None
 

@@ -125,7 +125,7 @@ class ScratchModel:
     ) -> None:
         """Add a change of the job's state. The caller reports such a change, because the stream does not contain it.
 
-        `previous_state` and `new_state` are other names for the two arguments.
+        `previous_state` and `new_state` are other names for `previous` and `new`.
         """
         self.state_changes.append({"from": str(previous or previous_state), "to": str(new or new_state)})
         self.weight += 1
@@ -168,7 +168,7 @@ class ScratchModel:
         self.weight = 0
 
     def render(self) -> str:
-        """The index of what this model holds."""
+        """The index of the entries that this model holds."""
         texts = {section.file: self.entries(section) for section in SECTIONS}
         summaries = {
             name: SectionSummary(len(found), [one_line(text) for text in found[-PAGE_LINES:]])
@@ -222,7 +222,7 @@ class ScratchModel:
 
 
 def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
-    """The question and the answer as one text. If the answer already contains the question, it is not repeated."""
+    """The question and the answer as one text. A question that the answer already contains is not repeated."""
     if is_plan and questions:
         before, _, after = answer.partition(questions[0].strip())
         return f"plan: {questions[0].strip()}\n{before.rstrip().removesuffix(PLAN_HEADING).rstrip()}{after}".strip()

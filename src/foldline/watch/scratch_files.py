@@ -1,8 +1,8 @@
 """Writes the scratch files: an index that is replaced as a whole, and detail files that only grow.
 
-The index is rendered from the detail files. So the index can be rebuilt after a crash, and its numbers always match.
-Only entries that are not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a
-session again, or if a watcher and a hook run at the same time. The same text in another session is another entry, so
+The index is rendered from the detail files. So the index can be rebuilt after a crash, and its numbers are always
+right. Only entries that are not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a
+session again, or if a watcher and a hook run at the same time. The same text in another session is a separate entry, so
 entries are grouped by session. Every line of an entry is quoted, so that no entry can imitate another entry or session.
 """
 
@@ -45,7 +45,7 @@ _Entry = tuple[str, str]
 
 
 class ScratchWriter:
-    """Writes the folder `.context/` of a work tree. Agents only read it."""
+    """Writes the folder `.context/` of a work tree. Agents only read this folder."""
 
     def __init__(self, worktree: str | Path) -> None:
         self.folder = SafeFolder(Path(worktree), FOLDER)
@@ -54,7 +54,7 @@ class ScratchWriter:
 
     @property
     def path(self) -> Path:
-        """Path of the index."""
+        """Path of the index of the notes."""
         return self.folder.path / INDEX
 
     def write_scratch(self, model: ScratchModel) -> bool:
@@ -86,15 +86,15 @@ class ScratchWriter:
             return False
 
     def append_human_input(self, text: str, *, session: str = "") -> None:
-        """Add to `human-input.md`."""
+        """Add an entry to `human-input.md`."""
         self._append("human-input.md", text, session)
 
     def append_dead_end(self, description: str, *, session: str = "") -> None:
-        """Add to `dead-ends.md`."""
+        """Add an entry to `dead-ends.md`."""
         self._append("dead-ends.md", description, session)
 
     def append_state_change(self, previous: str, new: str, *, session: str = "") -> None:
-        """Add to `state-changes.md`."""
+        """Add an entry to `state-changes.md`."""
         self._append("state-changes.md", f"{previous} → {new}", session)
 
     def append_artifact(self, path: str) -> None:
@@ -102,7 +102,7 @@ class ScratchWriter:
         self._append("artifacts.md", path)
 
     def append_decision(self, description: str, *, session: str = "") -> None:
-        """Add to `decisions.md`."""
+        """Add an entry to `decisions.md`."""
         self._append("decisions.md", description, session)
 
     def counts(self) -> dict[str, int]:
@@ -126,7 +126,7 @@ class ScratchWriter:
 
     @contextmanager
     def _locked_folder(self) -> Iterator[None]:
-        """Hold the folder's lock during the block. The folder is created if it is missing."""
+        """Hold the folder's lock during the `with` block. The folder is created if it is missing."""
         is_new = not self.folder.is_open()
         if is_new:
             self.folder.make()
@@ -186,7 +186,7 @@ class _DetailFile:
     def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
         """Append the model's entries that are not in the file.
 
-        If the generation of the model has changed, its entries are new, and all of them are compared.
+        If `generation` has changed, the model has dropped its earlier entries, so all of its entries are compared.
         """
         if generation != self._generation:
             self._matched, self._generation = 0, generation

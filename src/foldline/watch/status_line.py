@@ -34,7 +34,7 @@ def run() -> int:
 
 
 def line(status: Any, *, colour: bool = False) -> str:
-    """Status line for the JSON that Claude Code passes in; "" when it holds no figures.
+    """Status line for the JSON that Claude Code passes in; "" if the JSON has no figures.
 
     >>> line({"model": {"display_name": "Opus"}, "context_window": {"context_window_size": 200_000,
     ...       "current_usage": {"input_tokens": 150_000}}, "cost": {"total_cost_usd": 1.5}})

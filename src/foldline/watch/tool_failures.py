@@ -76,7 +76,10 @@ def result_text(result: dict[str, Any]) -> str:
 
 
 def is_call_failure(text: str, command: str = "") -> bool:
-    """Whether the call itself failed: it was not refused or cancelled, and its exit status does not mean "no"."""
+    """Whether an error result means that the call itself failed.
+
+    A refusal, a cancellation and an exit status that means "no" are not failures of the call.
+    """
     is_answer = command.split(" ", 1)[0] in _ANSWERING_PROGRAMS and not error_lines(text)
     return not is_answer and not text.startswith(_NOT_OF_CALL)
 
@@ -94,7 +97,7 @@ def error_lines(text: str) -> tuple[str, ...]:
 def is_about_input(call: dict[str, Any], text: str) -> bool:
     """Whether a failure is about the input and not about the tool.
 
-    A failure is about the input if the result rejects the input or quotes a value of it.
+    A failure is about the input if the result rejects the input, or quotes a value from the input.
     """
     if text.startswith(_INVALID_INPUT):
         return True
@@ -104,7 +107,7 @@ def is_about_input(call: dict[str, Any], text: str) -> bool:
 
 
 def failed_tests(text: str) -> dict[str, str]:
-    """The names of the failed tests in an output. The keys are normalized names, the values the names as printed."""
+    """The names of the failed tests in an output: a dict from each normalized name to the name as printed."""
     tests: dict[str, str] = {}
     for match in filter(None, map(_FAILED_TEST.match, _lines(text))):
         go_test = match[1]
@@ -137,7 +140,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def is_failed_check(text: str, *, error: bool) -> bool:
-    """Whether a check failed."""
+    """Whether the output of a check says that the check failed. `error` is the error flag of the result."""
     if error and is_call_failure(text):
         return True
     if ("failed" in text or "failing" in text) and _FAILED_COUNT.search(text):

@@ -64,7 +64,7 @@ class TurnTracker:
         return bool(extract_text(last.message.get("content")).strip())
 
     def close(self) -> None:
-        """Start a new turn."""
+        """End the current turn. The next message of the user or the agent opens a new turn."""
         self._last, self.is_open = None, False
 
     def is_api_error(self) -> bool:
@@ -75,6 +75,6 @@ class TurnTracker:
 def _is_from_file(event: AgentEvent) -> bool:
     """Whether the event comes from a session file.
 
-    In a session file, the field with the session id has another name than in a stream.
+    The field with the session id is named `sessionId` only in session files.
     """
     return "sessionId" in event.raw

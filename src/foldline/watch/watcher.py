@@ -27,7 +27,7 @@ turn.
 _CLAUDE_KINDS = ("assistant", "user", "result", "system", "tool_use", "cost-state")
 _CODEX_KINDS = ("event_msg", "response_item", "turn_context", "session_meta", "compacted")
 _KINDS = frozenset((*_CLAUDE_KINDS, *_CODEX_KINDS))
-_COST_KINDS = ("assistant", "result", "cost-state")
+_COST_KINDS = ("assistant", "result", "cost-state", "turn_context", "event_msg")
 
 
 class WatchEvent(NamedTuple):
@@ -47,7 +47,7 @@ class ScratchSink(Protocol):
 
     @property
     def path(self) -> Path:
-        """Path of the index."""
+        """Path of the index of the notes."""
 
     def write_scratch(self, model: ScratchModel) -> bool:
         """Write the entries that the model has collected. Returns False if they could not be written."""
@@ -130,7 +130,7 @@ class Watcher:
     def end(self) -> list[WatchEvent]:
         """Finish after the last event, and return the last reports.
 
-        If the last turn is complete, they include the reports for its end.
+        If the last turn is complete, the reports about its end are included.
         """
         is_complete, is_error = self._turns.is_complete(), self._turns.is_api_error()
         reports = self._end_turn(is_error=is_error) if is_complete else self._check_costs(turn_ended=True)
@@ -251,7 +251,7 @@ class Watcher:
         return reports
 
     def _take_wish(self, event: AgentEvent) -> None:
-        """If the agent asks for its own compaction by a call, remember the call."""
+        """If the agent calls the compaction tool, remember the call."""
         for call in event.calls:
             if is_compact_tool(text_at(call, "name")):
                 self._wish_call = text_at(call, "id")

@@ -3,10 +3,11 @@
     condenser = create_condenser(CondenserDeps(complete=my_completer, model=my_model))
     messages = await condenser(messages)
 
-This package has the documented names, constants, headers and prompts, and uses foldline's engine. The package deviates
-from the documentation if a documented rule would break a session. The package also folds if the newest step is larger
-than `keep_recent`. If a completer fails, the package writes a local digest instead of raising an error. Each digest
-includes the previous digest. A call is never separated from its result.
+This package implements a published design (docs/compat.md) with foldline's engine. "Documented" names, constants,
+headers and prompts are those of the design. The package deviates from the design if a documented rule would break a
+session. For example, it also folds if the newest step is larger than `keep_recent`. If a completer fails, the package
+writes a local digest and raises no error. Each digest includes the previous digest. A call is never separated from its
+result.
 """
 
 from __future__ import annotations

@@ -38,11 +38,11 @@ async def condense(messages: Sequence[Any], deps: SummarizeDeps | None = None) -
 
 
 def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """A condenser. While no fold is due, the condenser returns the same list. If a fold is due, it returns one digest
-    and the newest messages.
+    """A condenser. If a fold is due, the condenser returns one digest and the newest messages.
 
-    Two sizes are computed, and the larger one is used: the documented estimate, and the size from the last reported
-    usage. The estimate counts characters, which is far too low for some scripts.
+    If no fold is due, the condenser returns the same list. Two sizes are computed: the documented estimate, and the
+    size from the last reported usage. The larger size is used, because the estimate counts characters and is far too
+    low for some writing systems.
     """
     deps = deps or CondenserDeps()
     policy = deps.policy or DEFAULT_POLICY
@@ -63,9 +63,9 @@ def create_condenser(deps: CondenserDeps | None = None) -> Callable[[Any], Corou
 async def condense_transcript(messages: Any, force: bool = False, deps: CondenserDeps | None = None) -> Any:
     """Fold everything except the newest `keep_recent` tokens, even if no fold is due.
 
-    A host can call this for a user's command. With `force` (for `/compact`), fold everything before the last user turn,
-    even if this saves little. A list that cannot become smaller is returned unchanged. Without a model, the digest is
-    written locally.
+    A host can call this function when a user asks for a fold. With `force` (for `/compact`), fold everything before the
+    last user turn, even if this saves little. A list that cannot become smaller is returned unchanged. Without a model,
+    the digest is written locally.
     """
     deps = deps or CondenserDeps()
     host = HostMessages(messages)
@@ -76,10 +76,10 @@ async def condense_transcript(messages: Any, force: bool = False, deps: Condense
 
 
 async def _fold(host: HostMessages, cut: int, deps: CondenserDeps) -> Any:
-    """The list with a digest in place of the messages before the cut. If the digest saves no tokens, the same list is
-    returned.
+    """The list with a digest in place of the messages before the cut.
 
-    Leading system messages stay. The saving is computed before the model is called, and again afterwards.
+    If the digest saves no tokens, the same list is returned. Leading system messages stay. The saving is computed
+    before the model is called, and again afterwards.
     """
     lead = host.timeline.lead
     head = host.messages[lead:cut]

@@ -81,7 +81,7 @@ class CondensePlan:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A message that replaces others."""
+    """A digest message, and the number of messages that it replaces."""
 
     message: Any
     covered_count: int

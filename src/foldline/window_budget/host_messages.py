@@ -56,7 +56,7 @@ class HostMessages:
         """The timeline of the messages. No cut separates a call from its result.
 
         The tail, which always stays, begins at the last legal cut. If several prompts have no reply, the older ones can
-        be cut, because the documented slice depends only on tokens.
+        be cut: in this design, only tokens decide where a list is cut.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
         is_closed = _closed_steps(self.messages)
@@ -97,9 +97,9 @@ class DigestInput(NamedTuple):
     prior: str
     """The text of the leading digests, without their headers."""
     request: str
-    """The user request that the newest of these digests quotes; "" if it quotes none."""
+    """The user request that the newest of the leading digests quotes; "" if it quotes none."""
     messages: tuple[Message, ...]
-    """All other messages."""
+    """All messages except the leading digests."""
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> DigestInput:
@@ -118,8 +118,9 @@ class DigestInput(NamedTuple):
 
 
 def tokens(message: Message) -> int:
-    """The documented estimate: characters / 3.6, rounded up once, plus framing for the message, its blocks and its
-    calls.
+    """The documented estimate: characters / 3.6, plus fixed amounts for the message, its blocks and its calls.
+
+    The quotient is rounded up once per message.
     """
     chars = _CharTotal()
     framing = message_tokens(message, chars, FRAMING)
@@ -132,9 +133,9 @@ def is_conversation(message: Message) -> bool:
 
 
 class _CharTotal:
-    """A counter that sums up the characters of all parts.
+    """A counter that sums up the characters of all parts of a message.
 
-    So the size is rounded up once per message, and not once per part.
+    The size is then rounded up once per message, and not once per part.
     """
 
     name, exact = CHARS_36.name, False
@@ -208,8 +209,9 @@ def without_header(text: str) -> str:
 
 
 def _closed_steps(messages: Sequence[Message]) -> list[bool]:
-    """For each index, whether a cut there is allowed: every earlier call has its result before the cut, or has no
-    result at all.
+    """A list that says, for each index, whether a cut at this index is allowed.
+
+    A cut is allowed if every earlier call has its result before the cut, or has no result at all.
     """
     called: dict[str, int] = {}
     answered: dict[int, int] = {}

@@ -1,12 +1,13 @@
-"""Functions that read a transcript as the conversation that the model sees, and that write files atomically."""
+"""Reads transcripts as the model sees them, and writes files atomically."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ import click
 from foldline import text_lines
 from foldline.errors import ConfigError, InputError
 from foldline.message import Message
-from foldline.replay import context_segments, without_usage
+from foldline.session.transcript_session import compacted_messages
 from foldline.wire import Transcript, read_all
 from foldline.wire.formats import ReadNote
 
@@ -23,13 +24,14 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A file that holds one conversation."""
+    """One conversation of a file."""
 
     file: str
     transcript: Transcript
-    """All messages, without their reported usage."""
     compacted: int
     """Number of messages that an earlier compaction removed from the model's context."""
+    is_whole_file: bool = True
+    """Whether this is the only conversation of the file."""
 
     @property
     def live_messages(self) -> tuple[Message, ...]:
@@ -38,27 +40,51 @@ class Conversation:
 
 
 def read_transcripts(file: str, format: str | None = None) -> list[Transcript]:
-    """Read all conversations of a file; standard error names the lines that were left out because they are broken."""
+    """Read all conversations of a file. Broken lines are left out and named on standard error."""
+    refuse_export(file)
     found = read_all(file, format)
+    if format is not None and not any(transcript.messages for transcript in found):
+        raise InputError(f"{file}: no message in the format {format}", hint="leave out --format to detect the format")
     warn_of_broken_lines(file, (note for transcript in found for note in transcript.broken_lines))
     return found
 
 
+def is_export(file: str) -> bool:
+    """Whether a file was written by `foldline export`."""
+    first = next((line.text for line in text_lines.lines_of_file(file) if line.text.strip()), "")
+    return first.startswith('{"foldline":')
+
+
+def refuse_export(file: str) -> None:
+    """Raise `InputError` if a file was written by `foldline export`."""
+    if is_export(file):
+        raise InputError(f"{file} is an export of a ledger", hint="add it to a ledger with foldline import")
+
+
 def warn_of_broken_lines(file: str, lines: Iterable[ReadNote]) -> None:
-    """Write a warning to standard error for each line."""
+    """Write a warning to standard error for each broken line."""
     for line in lines:
         click.echo(f"warning: {file}:{line.line}: left out: {line.text}", err=True)
 
 
-def read_conversation(file: str, format: str | None = None) -> Conversation:
-    """Read a file that holds one conversation."""
+def read_conversation(file: str, format: str | None = None, number: int | None = None) -> Conversation:
+    """Read conversation `number` of a file, counted from 1.
+
+    If `number` is None, the file must have only one conversation.
+    """
     found = read_transcripts(file, format)
-    if len(found) != 1:
-        what = f"{len(found)} conversations; the command needs exactly one" if found else "no conversation"
-        raise InputError(f"{file} contains {what}", hint="see what is in it with foldline inspect")
-    compacted = len(found[0].messages) - len(context_segments(found[0])[-1])
-    transcript = replace(found[0], messages=without_usage(found[0].messages))
-    return Conversation(file=file, transcript=transcript, compacted=compacted)
+    if not found:
+        raise InputError(f"{file} contains no conversation", hint="see what is in it with foldline inspect")
+    if number is None and len(found) > 1:
+        hint = f"choose one with --conversation, 1 to {len(found)}"
+        raise InputError(f"{file} contains {len(found)} conversations", hint=hint)
+    if number is not None and number > len(found):
+        what = "1 conversation" if len(found) == 1 else f"{len(found)} conversations"
+        raise InputError(f"{file} contains only {what}", hint=f"give a number up to {len(found)}")
+    chosen = found[(number or 1) - 1]
+    return Conversation(
+        file=file, transcript=chosen, compacted=compacted_messages(chosen), is_whole_file=len(found) == 1
+    )
 
 
 def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -74,7 +100,7 @@ def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """The .json and .jsonl files in a folder and its subfolders, including those with the ending .gz."""
+    """The .json and .jsonl files in a folder and its subfolders, also if they are compressed (.gz)."""
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and path.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             yield str(path)
@@ -86,31 +112,40 @@ def read_text(file: str) -> str:
 
 
 def refuse_to_overwrite(target: str, sources: Sequence[str], *, force: bool) -> None:
-    """Raise `ConfigError` if the target cannot be written.
+    """Raise an error if the target must not be written (`ConfigError`) or cannot be written (`OSError`).
 
-    That is the case if it is a folder or one of the sources, its folder does not exist, or it exists already and
-    `force` is False. Call this before any work is done.
+    The target must not be a folder or one of the sources, and its folder must exist. An existing file is replaced only
+    if `force` is True. Call this before any work is done.
     """
     if target == STDOUT:
         return
     path = Path(target)
     if path.is_dir():
-        raise ConfigError(f"{target} is a folder", hint="name a file")
+        raise IsADirectoryError(f"{target} is a folder: name a file")
     if any(path.exists() and Path(source).exists() and path.samefile(source) for source in sources):
         raise ConfigError(f"{target} is also the input", hint="write to another file")
-    if path.exists() and not force:
+    if path.exists() and not force and not _is_special(path):
         raise ConfigError(f"{target} exists already", hint="replace it with --force, or name another file")
     if not path.parent.is_dir():
-        raise ConfigError(f"there is no folder {path.parent}", hint="create it, or name another file")
+        raise FileNotFoundError(f"there is no folder {path.parent}: create it, or name another file")
 
 
 def write_file(target: str, chunks: Iterable[bytes]) -> int:
-    """Write a file atomically, or to standard output; returns the number of bytes."""
+    """Write a file atomically, or to standard output; returns the number of bytes.
+
+    The content of a file whose name ends with .gz is compressed. A device such as /dev/null, or a pipe, is opened for
+    writing and never replaced by a new file.
+    """
     if target == STDOUT:
         size = sum(sys.stdout.buffer.write(chunk) for chunk in chunks)
         sys.stdout.flush()
         return size
     path = Path(target)
+    if path.suffix == ".gz":
+        chunks = [gzip.compress(b"".join(chunks), mtime=0)]
+    if _is_special(path):
+        with path.open("wb") as file:
+            return sum(file.write(chunk) for chunk in chunks)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "wb") as file:
@@ -123,8 +158,13 @@ def write_file(target: str, chunks: Iterable[bytes]) -> int:
         raise
 
 
+def _is_special(path: Path) -> bool:
+    """Whether the path is a device or a pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def _mode(path: Path) -> int:
-    """The permissions of the replaced file, or those of a new file."""
+    """The permissions of the file at this path. If there is no such file, the permissions that a new file gets."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)

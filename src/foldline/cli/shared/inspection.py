@@ -1,30 +1,35 @@
-"""The report of `foldline inspect`: what the model sees of a transcript, what it costs, and what a policy would do.
+"""The report of `foldline inspect`: what the model sees of a transcript, the cost, and what a policy would do.
 
-If the agent compacted its history, the report is about the messages since the last compaction: the model sees no
-others. A log rarely holds the system prompt and the tools. Their size is then the difference between the reported size
-of the last request and the counted size of its messages.
+If the agent compacted its history, the report is about the messages since the last compaction, because the model sees
+no other messages. The total size comes from the usage of the last reply, as in a session that `foldline import` makes.
+The sizes of the parts are estimates, scaled so that they add up to the total size.
 """
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from foldline.cli.shared.output import first_words
 from foldline.cli.shared.settings import Settings
+from foldline.cli.shared.transcript_import import transcript_session
 from foldline.errors import ViewTooLarge
+from foldline.fold import Fold
 from foldline.measure.message_size import part_tokens, tools_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.models.table import model as model_of
 from foldline.models.table import usage_cost
-from foldline.plan.timeline import handle
-from foldline.replay import context_segments, without_usage
+from foldline.plan.gate import HIDDEN
+from foldline.plan.timeline import left_handles
 from foldline.session import Session
+from foldline.session.block_table import scale_blocks
+from foldline.session.transcript_session import compacted_messages, names_window, request_messages, request_tools
 from foldline.tool_calls import interpret_call
-from foldline.wire import REQUEST_FORMATS, Transcript, parse
+from foldline.wire import REQUEST_FORMATS, Transcript
 from foldline.wire.formats import SentRequest, element_format
 from foldline.wire.repair import repair
+from foldline.wire.tool_definitions import single_tools, tool_names
 
 LARGEST = 5
 """How many of the largest messages are listed."""
@@ -41,98 +46,68 @@ HARMLESS = {
     "call-unsigned",
 }
 """Codes of repairs that only write the same conversation in another way. A history that needs them is not broken."""
-NOT_IN_FILE = "system prompt and tools (not in the file)"
 _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking"}
 _MILLION = 1_000_000
 
 
 def examine(transcript: Transcript, settings: Settings) -> dict[str, Any]:
-    """The report as JSON."""
+    """The report of `foldline inspect` as JSON."""
     name = settings.model(transcript.model)
-    live = context_segments(transcript)[-1]
-    earlier = len(transcript.messages) - len(live)
-    policy, named = settings.policy, bool(transcript.window and settings.policy.window_tokens is None)
-    if named:
-        policy = policy.but(window_tokens=transcript.window)
-    seen, tools = _as_sent(transcript, live)
-    session = Session(model=name, policy=policy, tools=tools)
-    counted, definitions = [session.size(message) for message in seen], session.state.tools
-    reported = _reported(live)
-    hidden = 0 if transcript.sent else _hidden(live, reported, session)
-    session = Session(model=name, policy=policy, tools=tools, extra_tokens=hidden)
-    session.add(*without_usage(seen))
+    earlier = compacted_messages(transcript)
+    live, seen, tools = transcript.messages[earlier:], request_messages(transcript), request_tools(transcript)
+    session = transcript_session(transcript, settings)
+    load, view = session.load(), session.state.view()
+    estimated = _blocks(seen, session) + Tally({"tools": session.state.setup.tools})
+    blocks = scale_blocks(estimated, load.request, hidden=0 if transcript.sent else load.blocks.get(HIDDEN, 0))
+    shrink = (load.request - blocks.get(HIDDEN, 0)) / max(1, estimated.total())
     spoken = element_format(transcript.format)
     repairs = repair(live, spoken if spoken in REQUEST_FORMATS else session.model.format or "openai").notes
     notes = [{"message": earlier + each.index + 1, "code": each.code, "text": each.words} for each in repairs]
-    blocks = _blocks(seen, counted, session) + Tally({"tools": definitions, NOT_IN_FILE: hidden})
-    tokens = blocks.total()
+    named = names_window(transcript, settings.policy, name)
     return {
         "format": transcript.format,
         "model": name,
         "model_source": session.model.source,
         "messages": len(transcript.messages),
         "compacted": earlier,
-        "tokens": tokens,
-        "exact": session.state.setup.counter.exact and not hidden,
+        "tokens": load.request,
+        "exact": view.exact,
+        "source": view.source,
         "counter": session.state.setup.counter.name,
         "window": session.window,
-        "window_source": "the file" if named else "settings" if policy.window_tokens else session.model.source,
+        "window_source": "the file" if named else "settings" if settings.policy.window_tokens else session.model.source,
         "usable": session.usable,
-        "blocks": {what: size for what, size in blocks.most_common() if size},
-        "by_tool": _by_tool(seen, tools, session),
-        "by_file": _by_file(seen, session),
+        "blocks": {what: size for what, size in Tally(blocks).most_common() if size},
+        "by_tool": _by_tool(seen, tools, session, shrink),
+        "by_file": _by_file(seen, session, shrink),
         "largest": _largest(live, [session.size(message) for message in live], earlier),
         "broken": [row for row in notes if row["code"] not in HARMLESS],
         "adjusted": [row for row in notes if row["code"] in HARMLESS],
         "notes": [{"line": note.line, "text": note.text} for note in transcript.notes],
         "policy": settings.name,
-        "reported": reported[1] if reported else None,
+        "reported": next((one.meta.usage.prompt for one in reversed(live) if one.meta.usage), None),
         "sent": _proof(transcript.sent),
-        "cost": _cost(transcript.messages, name, tokens),
-        "fold": _fold(session, earlier),
+        "cost": _cost(transcript.messages, name, load.request),
+        "fold": _fold(session, earlier, load.request),
     }
 
 
-def _as_sent(transcript: Transcript, live: tuple[Message, ...]) -> tuple[tuple[Message, ...], Sequence[Any]]:
-    """The messages and tools of the newest request: those of the log if it holds them, else those that were read."""
-    sent = transcript.sent
-    if sent is None:
-        return live, transcript.tools
-    body = {"messages": list(sent.messages), "model": sent.model or transcript.model}
-    found = parse(body | ({"system": sent.system} if sent.system else {}), "anthropic")
-    return found.messages, sent.tools
-
-
 def _proof(sent: SentRequest | None) -> str | None:
-    """Whether the log holds the last request: "proven", "unproven", or None."""
+    """Whether the last request in the log matches the hashes in the log: "proven" or "unproven".
+
+    None if the log does not contain the request.
+    """
     return None if sent is None else "proven" if sent.is_proven else "unproven"
 
 
-def _reported(live: Sequence[Message]) -> tuple[int, int] | None:
-    """The position of the last reply with a usage, and the reported size of its request."""
-    for place in reversed(range(len(live))):
-        if usage := live[place].meta.usage:
-            return place, usage.prompt
-    return None
-
-
-def _hidden(live: Sequence[Message], reported: tuple[int, int] | None, session: Session) -> int:
-    """Tokens of the last request that are not in the file: its reported size minus its counted messages."""
-    if reported is None:
-        return 0
-    place, size = reported
-    has_system = any(message.role == "system" for message in live)
-    counted = sum(session.size(message) for message in live[:place]) + session.state.tools
-    return 0 if has_system and session.state.tools else max(0, size - counted)
-
-
-def _blocks(messages: Iterable[Message], sizes: Iterable[int], session: Session) -> Tally[str]:
+def _blocks(messages: Iterable[Message], session: Session) -> Tally[str]:
+    """Estimated tokens of each kind of part."""
     blocks: Tally[str] = Tally()
-    for message, size in zip(messages, sizes, strict=True):
+    for message in messages:
         parts = [_tokens(part, session) for part in message.parts]
         for part, tokens in zip(message.parts, parts, strict=True):
             blocks[_kind(message, part)] += tokens
-        blocks["framing"] += size - sum(parts)
+        blocks["framing"] += session.size(message) - sum(parts)
     return blocks
 
 
@@ -146,15 +121,20 @@ def _kind(message: Message, part: Part) -> str:
     return _KINDS.get(type(part), "media and other")
 
 
-def _by_tool(messages: Iterable[Message], tools: Sequence[Any], session: Session) -> dict[str, dict[str, Any]]:
-    """Calls, MCP server and tokens (definition, calls and results) of each tool."""
+def _by_tool(
+    messages: Iterable[Message], tools: Sequence[Any], session: Session, scale: float
+) -> dict[str, dict[str, Any]]:
+    """For each tool: the number of calls, the MCP server, and the tokens of the definition, calls and results.
+
+    The tokens are estimates, multiplied by `scale`.
+    """
     names: dict[str, str] = {}
     found: dict[str, dict[str, Any]] = {}
 
     def row(name: str) -> dict[str, Any]:
         return found.setdefault(name, {"calls": 0, "results": 0, "definition": 0, "tokens": 0, "server": _server(name)})
 
-    for tool in tools:
+    for tool in single_tools(tools):
         size = tools_tokens([tool], session.state.setup.counter, session.state.setup.framing)
         for column in ("definition", "tokens"):
             row(_tool_name(tool))[column] += size
@@ -167,17 +147,23 @@ def _by_tool(messages: Iterable[Message], tools: Sequence[Any], session: Session
             each = row(result.name or names.get(result.call_id, "?"))
             each["results"] += 1
             each["tokens"] += _tokens(result, session)
+    for each in found.values():
+        each |= {column: round(scale * each[column]) for column in ("definition", "tokens")}
     return dict(sorted(found.items(), key=lambda item: -item[1]["tokens"]))
 
 
-def _tool_name(tool: Any) -> str:
-    inner = tool.get("function") if isinstance(tool, dict) else None
-    name = (inner if isinstance(inner, dict) else tool if isinstance(tool, dict) else {}).get("name")
-    return name if isinstance(name, str) else "?"
+def _tool_name(tool: Mapping[str, Any]) -> str:
+    """The name of a tool. A tool without a name is called by its type, or by its first field (Gemini).
+
+    >>> _tool_name({"functionDeclarations": [{"name": "grep"}]}), _tool_name({"googleSearch": {}})
+    ('grep', 'googleSearch')
+    """
+    names = [*tool_names(tool), tool.get("type"), *tool]
+    return next((name for name in names if isinstance(name, str)), "?")
 
 
 def _server(name: str) -> str:
-    """The MCP server of a tool; "" for other tools.
+    """The MCP server of a tool; "" if the tool has none.
 
     >>> _server("mcp__github__create_issue"), _server("Read")
     ('github', '')
@@ -186,8 +172,11 @@ def _server(name: str) -> str:
     return rest.partition("__")[0] if rest and not start else ""
 
 
-def _by_file(messages: Iterable[Message], session: Session) -> dict[str, int]:
-    """Tokens of the calls that read or change each file, with their results."""
+def _by_file(messages: Iterable[Message], session: Session, scale: float) -> dict[str, int]:
+    """For each file, the tokens of the calls that read or change the file, including the results of these calls.
+
+    The tokens are estimates, multiplied by `scale`.
+    """
     paths: dict[str, str] = {}
     found: Tally[str] = Tally()
     for message in messages:
@@ -198,7 +187,7 @@ def _by_file(messages: Iterable[Message], session: Session) -> dict[str, int]:
         for result in message.results:
             if path := paths.get(result.call_id, ""):
                 found[path] += _tokens(result, session)
-    return dict(found.most_common())
+    return {path: round(scale * tokens) for path, tokens in found.most_common()}
 
 
 def _largest(messages: Sequence[Message], sizes: Sequence[int], earlier: int) -> list[dict[str, Any]]:
@@ -206,7 +195,7 @@ def _largest(messages: Sequence[Message], sizes: Sequence[int], earlier: int) ->
     return [
         {
             "message": earlier + index + 1,
-            "role": messages[index].role,
+            "role": "tool" if _has_only_results(messages[index]) else messages[index].role,
             "tokens": sizes[index],
             "starts": first_words(messages[index], PREVIEW),
         }
@@ -214,8 +203,16 @@ def _largest(messages: Sequence[Message], sizes: Sequence[int], earlier: int) ->
     ]
 
 
+def _has_only_results(message: Message) -> bool:
+    """Whether a message holds nothing but results of tools. In Gemini, such a message has the role of the user."""
+    return bool(message.parts) and len(message.results) == len(message.parts)
+
+
 def _cost(messages: Iterable[Message], model: str, tokens: int) -> dict[str, float | None]:
-    """Costs in US dollars: of the reported usage so far, of the next request if it is cached, and if it is not."""
+    """The cost of the reported usage so far, and the cost of the next request with and without the cache.
+
+    All costs are in US dollars.
+    """
     spent, is_known = 0.0, False
     for message in messages:
         prices = model_of(message.meta.model or model).prices
@@ -229,17 +226,18 @@ def _cost(messages: Iterable[Message], model: str, tokens: int) -> dict[str, flo
     }
 
 
-def _fold(session: Session, earlier: int) -> dict[str, Any]:
-    """Where the policy would fold. `earlier` is the number of messages that the agent compacted itself."""
-    before = session.load().request
+def _fold(session: Session, earlier: int, before: int) -> dict[str, Any]:
+    """Where the policy would fold. `earlier` is the number of messages that the agent had compacted."""
     try:
         view = session.view()
     except ViewTooLarge as refusal:
         return {"need": "HARD", "refused": str(refusal), "before": before}
+    fold = session.timeline.fold
+    made = fold if fold is not None and fold.made_at > earlier else None
     return {
         "need": view.need.name,
         "before": before,
         "after": view.tokens,
-        "folded": handle(earlier, earlier + view.cut - 1) if session.timeline.fold else "",
-        "reason": session.timeline.fold.reason if session.timeline.fold else view.verdict.reason,
+        "folded": left_handles(made, Fold(cut=earlier)),
+        "reason": made.reason if made else view.verdict.reason,
     }

@@ -1,7 +1,7 @@
-"""The options that choose a ledger and a session, and the functions that open them.
+"""The options that choose a ledger and a session, and the functions that open the ledger and find the session.
 
 A command that only reads never creates a ledger. When a command chooses the session itself (the one used last), it
-prints its choice on standard error, so that standard output stays clean for pipes.
+prints its choice on standard error, so that standard output has only the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,14 @@ from click.shell_completion import CompletionItem
 
 from foldline import ledger
 from foldline.cli.shared.output import printable
+from foldline.cli.shared.owner_names import (
+    CANDIDATES,
+    matching_names,
+    owned_sessions,
+    owner_by_name,
+    owner_label,
+    owner_prefix,
+)
 from foldline.cli.shared.settings import Settings, load_settings
 from foldline.errors import ConfigError, FoldlineError, InputError
 from foldline.ledger import MAIN, Branch, Store
@@ -35,8 +43,6 @@ WAIT_SECONDS = 10.0
 """Seconds to wait for another writer's lock."""
 COMPLETION_WAIT_SECONDS = 1.0
 """Seconds to wait for another writer's lock during shell completion."""
-CANDIDATES = 5
-"""How many sessions an error lists when a name is ambiguous."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,7 @@ class SessionChoice:
 
 
 def ledger_location(settings: Settings, environment: Mapping[str, str] | None = None) -> LedgerLocation:
-    """The ledger that the settings name, or else the default file."""
+    """The ledger that the settings name. If they name none, it is the default file."""
     env = os.environ if environment is None else environment
     url = settings.values["ledger"] or str(_default_file(env))
     check_address(url)
@@ -95,13 +101,18 @@ def _default_file(environment: Mapping[str, str]) -> Path:
     return Path(base) / DEFAULT_FILE
 
 
+def make_default_folder(location: LedgerLocation) -> None:
+    """Make the folder of the default ledger. Has no effect on a ledger that the user has named."""
+    if location.source == "default":
+        Path(location.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 @contextmanager
 def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float | None = None) -> Iterator[Ledger]:
     """Open a ledger for a `with` block. A missing ledger is created only with `create`."""
     wait = WAIT_SECONDS if wait_s is None else wait_s
     if create:
-        if location.source == "default":
-            Path(location.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_default_folder(location)
     elif location.missing or not ledger.schema_version(location.url, wait_s=wait):
         raise InputError(
             f"there is no ledger at {location}", hint="create one with foldline import FILE, or use --ledger"
@@ -111,14 +122,15 @@ def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float
 
 
 def choose_session(opened: Ledger, *, session: str | None, branch: str, **_: Any) -> SessionChoice:
-    """The session with this name, or the only one whose name begins with it.
+    """The session with this name, or the only session whose name begins with this text.
 
-    Without a name, it is the session used last; if there are several sessions, the choice is printed on standard error.
+    Without a name, the session used last is chosen. If there are several sessions, this choice is printed on standard
+    error.
     """
     infos = opened.sessions()
     if not infos:
-        raise InputError("the ledger has no sessions", hint="add one with foldline import FILE")
-    info = infos[0] if session is None else _session_by_name(infos, session)
+        raise _no_sessions(opened.store)
+    info = infos[0] if session is None else session_by_name(opened.store, infos, session)
     branches = opened.store.branches(info.name)
     tip = next((one for one in branches if one.name == branch), None)
     if tip is None:
@@ -130,17 +142,56 @@ def choose_session(opened: Ledger, *, session: str | None, branch: str, **_: Any
     return choice
 
 
-def _session_by_name(infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
-    for info in infos:
-        if info.name == name:
-            return info
-    near = [info for info in infos if info.name.startswith(name)]
+def session_by_name(store: Store, infos: tuple[SessionInfo, ...], name: str) -> SessionInfo:
+    """The session with this name, or the only session whose name begins with this text."""
+    near = matching_names([info.name for info in infos], name)
     if len(near) == 1:
-        return near[0]
+        return next(info for info in infos if info.name == near[0])
     if near:
-        some = ", ".join(info.name for info in near[:CANDIDATES])
+        some = ", ".join(near[:CANDIDATES])
         raise InputError(f"{len(near)} sessions begin with {name!r}", hint=f"give more of the name: {some}")
+    others = [owned.owner for owned in owned_sessions(store) if owned.info.name.startswith(name)]
+    if others:
+        owner = owner_label(others[0]) or "''"
+        raise InputError(f"session {name!r} belongs to the owner {owner}", hint=f"use --owner {owner} or --all-owners")
     raise unknown_session(name)
+
+
+def _no_sessions(store: Store) -> InputError:
+    if others := len(owned_sessions(store)):
+        what = f"the ledger has no sessions of the owner {owner_label(store.owner)!r}, but {others:,} of other owners"
+        return InputError(
+            what, hint="add --all-owners, or name one with --owner; foldline sessions --all-owners lists them"
+        )
+    return InputError("the ledger has no sessions", hint="add one with foldline import FILE")
+
+
+def find_owner(location: LedgerLocation, session: str | None, *, all_owners: bool) -> LedgerLocation:
+    """The location, with the full name of the owner whose session is used.
+
+    With `all_owners`, the owner of the session with the name `session` is found. If `session` is None, the owner of the
+    session used last is found. Without `all_owners`, the location must name the owner; the beginning of the name is
+    enough.
+    """
+    if not (all_owners or location.owner):
+        return location
+    with open_ledger(replace(location, owner="")) as opened:
+        owners = ledger.owners(opened.store)
+        owned = owned_sessions(opened.store) if all_owners else []
+    if not all_owners:
+        return replace(location, owner=owner_by_name(owners, location.owner))
+    wanted = matching_names([one.info.name for one in owned], session or "")
+    near = [one for one in owned if session is None or one.info.name in wanted]
+    found = [one.owner for one in near]
+    if session is not None and len(found) > 1:
+        if len(set(wanted)) > 1:
+            some = ", ".join(f"{owner_prefix(one.owner)}{one.info.name}" for one in near[:CANDIDATES])
+            raise InputError(f"{len(near)} sessions begin with {session!r}", hint=f"give more of the name: {some}")
+        hint = f"name one with --owner: {', '.join(map(owner_label, found[:CANDIDATES]))}"
+        raise InputError(f"{len(found)} owners have a session {wanted[0]!r}", hint=hint)
+    if session is not None and not found:
+        raise unknown_session(session)
+    return replace(location, owner=found[0] if found else location.owner)
 
 
 def unknown_session(name: str) -> InputError:
@@ -179,10 +230,8 @@ class SessionName(click.ParamType[str]):
             return []
 
 
-_ledger = click.option(
-    "--ledger", metavar="FILE|URL", help="Use this file or postgresql:// address, not the configured or default one."
-)
-_owner = click.option("--owner", metavar="NAME", help="Use the sessions of this owner in a shared ledger.")
+_ledger = click.option("--ledger", metavar="FILE|URL", help="Use the ledger at this path or postgresql:// address.")
+_owner = click.option("--owner", metavar="NAME", help="Use the sessions of this owner of the ledger.")
 _session = click.option(
     "--session",
     "-s",
@@ -191,20 +240,18 @@ _session = click.option(
     help="Use this session; the beginning of its name is enough. Default: the session used last.",
 )
 _branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAME", help="Use this branch.")
+_any_owner = click.option(
+    "--all-owners", is_flag=True, help="Also search other owners' sessions, such as those recorded by foldline serve."
+)
 all_owners_option = click.option("--all-owners", is_flag=True, help="Include every owner of a shared ledger.")
 
 
 @contextmanager
 def open_stores(location: LedgerLocation, *, all_owners: bool) -> Iterator[list[Store]]:
-    """Open one store for each owner if `all_owners`, else only the store of the location's owner."""
+    """Open the stores of all owners if `all_owners` is True, else only the store of the location's owner."""
     with open_ledger(location) as opened:
         store = opened.store
         yield [ledger.for_owner(store, name) for name in ledger.owners(store)] if all_owners else [store]
-
-
-def owner_prefix(owner: str) -> str:
-    """The text that precedes a session's name in a list of the sessions of several owners; "" if `owner` is empty."""
-    return f"{printable(owner)}: " if owner else ""
 
 
 def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -214,12 +261,28 @@ def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, ledger: str | None, owner: str | None, **rest: Any) -> None:
         command(*args, location=ledger_location(load_settings(ledger=ledger, owner=owner)), **rest)
 
-    return _ledger(_owner(run))
+    return raw_ledger_options(run)
+
+
+def raw_ledger_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--ledger` and `--owner`. The command receives their values unchanged."""
+    return _ledger(_owner(command))
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--ledger`, `--owner`, `--session` and `--branch`.
+    """Add `--ledger`, `--owner`, `--all-owners`, `--session` and `--branch`.
 
     The command receives a `LedgerLocation` as `location`, and the values of `--session` and `--branch` unchanged.
     """
-    return ledger_options(_session(_branch(command)))
+
+    @wraps(command)
+    def run(*args: Any, location: LedgerLocation, session: str | None, all_owners: bool, **rest: Any) -> None:
+        found = find_owner(location, session, all_owners=all_owners)
+        command(*args, location=found, session=session, **rest)
+
+    return owner_and_session_options(run)
+
+
+def owner_and_session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the same options as `session_options`; the command also receives the value of `--all-owners`."""
+    return ledger_options(_any_owner(_session(_branch(command))))

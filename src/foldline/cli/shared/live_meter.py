@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from foldline.cli.shared.output import printable
+from foldline.cli.shared.output import plural, printable
 from foldline.cli.shared.watch_io import UnbufferedOutput
 from foldline.measure.estimator import format_tokens
 from foldline.watch.watcher import Watcher, WatchEvent
@@ -28,7 +28,7 @@ _MESSAGES = {
 
 
 class LiveMeter:
-    """Shows the reports of one watcher to a person."""
+    """Shows the reports of one watcher to the user."""
 
     def __init__(self, ask: Callable[[str], bool], out: UnbufferedOutput) -> None:
         from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
@@ -58,7 +58,7 @@ class LiveMeter:
             self._live.update(meter_line(watcher))
 
     def pace(self, *, behind: bool) -> None:
-        """Do nothing: the meter is redrawn only a few times a second, even if more input is waiting (`behind`)."""
+        """Do nothing, even if more input is waiting (`behind`). The meter is redrawn only a few times a second."""
 
     def fail(self, text: str) -> None:
         """Print the text of a write error."""
@@ -80,12 +80,12 @@ class LiveMeter:
         self._out.print(meter_line(watcher), soft_wrap=True)
         figures = watcher.figures()
         counts = [
-            f"{figures[name]} {word}{'' if figures[name] == 1 else 's'}"
+            plural(figures[name], word)
             for name, word in (("turns", "turn"), ("compactions", "compaction"), ("dead_ends", "dead end"))
         ]
         self._print(f"{', '.join(counts)}; {facts['reason']}", "")
         if facts["garbage"]:
-            self._print(f"{facts['garbage']} lines were not events", "yellow")
+            self._print(f"left out because it is no event: {plural(facts['garbage'], 'line')}", "yellow")
         for text in facts.get("missing", ()):
             self._print(text, "bold red")
         if watcher.writer is not None:

@@ -28,6 +28,12 @@ class PolicyName(click.ParamType[str]):
         ]
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within limits. The error for any other value calls it by this name."""
+
+    name = "whole number"
+
+
 _POLICY = "Use this preset or TOML file as it is, without the configured policy."
 _MODEL = "Count and fit for this model, not for the one that the file names."
 _WINDOW = "Use a window of this size, not the model's."
@@ -37,7 +43,7 @@ _policies = click.option(
     "--policy", "-p", type=PolicyName(), metavar="NAME|FILE", multiple=True, help=f"{_POLICY} Repeatable."
 )
 _model = click.option("--model", "-m", metavar="NAME", help=_MODEL)
-_window = click.option("--window", "-w", type=click.IntRange(min=1), metavar="TOKENS", help=_WINDOW)
+_window = click.option("--window", "-w", type=WholeNumber(min=1), metavar="TOKENS", help=_WINDOW)
 
 
 def raw_policy_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -56,7 +62,7 @@ def policy_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def policies_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add a repeatable `--policy`, `--model` and `--window`.
+    """Add `--policy` (repeatable), `--model` and `--window`.
 
     The command receives a tuple of `Settings` as `policies`.
     """
@@ -69,12 +75,28 @@ def policies_options(command: Callable[..., None]) -> Callable[..., None]:
     return _policies(_model(_window(run)))
 
 
+def system_tokens_option(command: Command) -> Command:
+    """Add `--system-tokens`."""
+    words = (
+        "Set the size of the hidden part: the system prompt and tools that are not in the file. "
+        "Default: as foldline inspect shows it."
+    )
+    add = click.option("--system-tokens", type=WholeNumber(min=0), default=None, metavar="TOKENS", help=words)
+    return add(command)
+
+
 def format_option(command: Command) -> Command:
     """Add `--format`, the format in which a file is read."""
     from foldline.wire.formats import FORMATS  # noqa: PLC0415  # only for the commands that read transcripts
 
-    add = click.option("--format", type=click.Choice(FORMATS), help="Read the file in this format; default: detect it.")
+    text = f"Read the file in this format; default: detect it. One of: {', '.join(FORMATS)}."
+    add = click.option("--format", type=click.Choice(FORMATS), metavar="FORMAT", help=text)
     return add(command)
+
+
+def conversation_option(text: str) -> Callable[[Command], Command]:
+    """Add `--conversation`, the number of a conversation in a file."""
+    return click.option("--conversation", type=WholeNumber(min=1), metavar="NUMBER", help=text)
 
 
 def output_options(json_help: str) -> Callable[[Command], Command]:

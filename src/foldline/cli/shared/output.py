@@ -14,7 +14,9 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.segment import Segment
     from rich.table import Table
+    from rich.text import Text
 
     from foldline.fold import Digest, Fold
     from foldline.message import Message
@@ -39,19 +41,51 @@ def console(*, err: bool = False) -> Console:
 def line_printer(*, err: bool = False, out: Console | None = None) -> Callable[..., None]:
     """A function that prints a line or a table on a console, without secrets.
 
-    Long lines are not wrapped; the terminal does that.
+    On a terminal, long lines are wrapped between words. Each new line gets the indentation of the first line. In a file
+    or a pipe, lines are not wrapped. The lines of a table have no blanks at their ends.
     """
-    write = partial((out or console(err=err)).print, soft_wrap=True)
+    target = out or console(err=err)
+    write = partial(target.print, soft_wrap=not target.is_terminal)
 
     def echo(line: Any = "", **style: Any) -> None:
-        write(without_secrets(line), **style)
+        if isinstance(line, str):
+            text = without_secrets(line)
+            for part in _indented_lines(text, target.width) if target.is_terminal else (text,):
+                write(part, **style)
+            return
+        for cells in target.render_lines(line, pad=False):
+            write(_text_of(cells), soft_wrap=True)
 
     return echo
 
 
+def _indented_lines(text: str, width: int) -> list[str]:
+    """The lines of an indented text, wrapped between words. Each line gets the indentation of the first line."""
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    indent = len(text) - len(text.lstrip(" "))
+    if not 0 < indent < width // 2 or cell_len(text) <= width or "\n" in text:
+        return [text]
+    lines = Text(text[indent:]).wrap(Console(width=width), width - indent)
+    return [" " * indent + line.plain.rstrip() for line in lines] or [text]
+
+
+def _text_of(cells: list[Segment]) -> Text:
+    """A line of a rendered table, without blanks at its end."""
+    from rich.text import Text  # noqa: PLC0415
+
+    text = Text()
+    for cell in cells:
+        text.append(cell.text, cell.style)
+    text.rstrip()
+    return text
+
+
 @contextmanager
 def pager(*, is_wanted: bool) -> Iterator[Console]:
-    """A console. If `is_wanted` and standard output is a terminal, its output goes to the user's pager."""
+    """A console. If `is_wanted` is True and the output is a terminal, the console writes to the user's pager."""
     out = console()
     if is_wanted and out.is_terminal:
         with out.pager(styles=not out.no_color):
@@ -61,14 +95,22 @@ def pager(*, is_wanted: bool) -> Iterator[Console]:
 
 
 def margin_note(reason: str) -> str:
-    """What "(it may be …)" in the reason of a fold means; "" if the reason does not say it."""
+    """An explanation of "(it may be …)" in the reason for a fold; "" if the reason does not contain these words."""
     if "(it may be " not in reason:
         return ""
     return '"it may be" is the estimate plus its largest known error: a request must fit even then'
 
 
+def with_option_names(text: str) -> str:
+    """An error text of the library, with option names in place of argument names."""
+    from foldline.plan.remedy import FOLDING_POLICY  # noqa: PLC0415  # only for an error
+
+    text = text.replace("format=…", "--format").replace("raise window_tokens to", "raise --window to")
+    return text.replace(FOLDING_POLICY, "--policy balanced")
+
+
 def without_secrets(value: Any) -> Any:
-    """The value, with the secrets in all its texts redacted. The value may contain dicts, lists and tuples."""
+    """The value with all secrets in its texts redacted. The value may contain dicts, lists and tuples."""
     from foldline.redact.redact import redact  # noqa: PLC0415  # slow to import
 
     match value:
@@ -81,17 +123,18 @@ def without_secrets(value: Any) -> Any:
     return value
 
 
-def table(name: str, *numbers: str) -> Table:
+def table(names: str | tuple[str, ...], *numbers: str) -> Table:
     """A table without borders.
 
-    The table has a left-aligned column, right-aligned columns for figures, and a last column for a bar.
+    The table has one or more left-aligned columns, right-aligned columns for figures, and a last column for a bar.
     """
     from rich.table import Table  # noqa: PLC0415
 
     grid = Table(box=None, pad_edge=False)
-    grid.add_column(name)
+    for name in (names,) if isinstance(names, str) else names:
+        grid.add_column(name)
     for title in numbers:
-        grid.add_column(title, justify="right")
+        grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("")
     return grid
 
@@ -144,14 +187,14 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> list[str]:
-    """The lines of a text without secrets and escape sequences, with tabs expanded and control characters replaced."""
+    """The lines of a text, without secrets, escape sequences, tabs and control characters."""
     from foldline.redact.escapes import strip_escapes  # noqa: PLC0415
 
     return [printable(line.expandtabs(4)) for line in strip_escapes(without_secrets(text)).splitlines()]
 
 
 def digest_lines(text: str) -> list[str]:
-    """The lines of a digest from its first section on, without empty sections."""
+    """The lines of a digest, starting at its first section. Empty sections are left out."""
     lines = printable_lines(text)
     start = next((place for place, line in enumerate(lines) if line.startswith("# ")), 0)
     kept: list[str] = []
@@ -164,12 +207,30 @@ def digest_lines(text: str) -> list[str]:
 
 
 def first_words(message: Message, chars: int) -> str:
-    """The first words of a message on one line."""
+    """The first words of a message on one line. A message without words is shown as the kinds of its parts."""
     calls = (f"{call.name} {call.arguments}" for call in message.calls)
     texts = [message.text, *(result.text for result in message.results), *calls]
     words = without_secrets(next((text for text in texts if text.strip()), "")[: chars * 4])
     plain = "".join(char if char.isprintable() else " " for char in words)
-    return " ".join(plain.split())[:chars]
+    return shorten(" ".join(plain.split()) or _part_kinds(message), chars)
+
+
+def _part_kinds(message: Message) -> str:
+    """The kinds of the parts of a message in brackets: "(thinking)", "(empty)".
+
+    The names are those of the classes in `foldline.message`.
+    """
+    kinds = dict.fromkeys(type(part).__name__.lower() for part in message.parts)
+    return f"({', '.join(kind for kind in kinds if kind != 'text') or 'empty'})"
+
+
+def shorten(text: str, chars: int) -> str:
+    """A text with at most this many characters. If it was cut, it ends with "…".
+
+    >>> shorten("the port is 4711", 9), shorten("the port", 9)
+    ('the port…', 'the port')
+    """
+    return text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…"
 
 
 def local_time(at: float) -> str:

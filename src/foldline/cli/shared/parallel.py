@@ -1,23 +1,28 @@
 """Run jobs in parallel on an `Executor`: local processes, or the workers of a Dask cluster.
 
-Jobs and results must be picklable. Results are yielded as they finish; closing the iterator cancels the rest.
+Jobs and results must be picklable. Each result is yielded when its job has finished. Closing the iterator cancels the
+remaining jobs.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from logging.handlers import BufferingHandler
 from multiprocessing import active_children, get_context
 from typing import TypeVar
 
-from foldline.errors import ConfigError
+from foldline.errors import ConfigError, extra_hint
 
 JobT = TypeVar("JobT")
 ResultT = TypeVar("ResultT")
 
+_MOST_WARNINGS = 1_000
+"""How many warnings of a job are kept. After that many, the older warnings are dropped."""
 DASK = "dask://"
 DASK_PORT = 8786
 DASK_WAIT = "5s"
@@ -26,18 +31,32 @@ DASK_WAIT = "5s"
 def run_parallel(
     work: Callable[[JobT], ResultT], jobs: Sequence[JobT], executor: str, processes: int
 ) -> Iterator[ResultT]:
-    """Run the jobs, and yield the result of each when it has finished. A single job runs in this process."""
+    """Run the jobs, and yield each result when its job has finished. A single job runs in this process."""
     if len(jobs) == 1 and not executor:
         yield work(jobs[0])
         return
     with _pool(executor, min(processes, len(jobs))) as pool:
-        futures = [pool.submit(work, job) for job in jobs]
+        futures = [pool.submit(_with_warnings, work, job) for job in jobs]
         try:
             for done in as_completed(futures):
-                yield done.result()
+                result, warnings = done.result()
+                for record in warnings:
+                    logging.getLogger(record.name).handle(record)
+                yield result
         finally:
             for future in futures:
                 future.cancel()
+
+
+def _with_warnings(work: Callable[[JobT], ResultT], job: JobT) -> tuple[ResultT, list[logging.LogRecord]]:
+    """The result of a job, and the warnings that foldline logged. The parent process logs them again."""
+    log, kept = logging.getLogger("foldline"), BufferingHandler(_MOST_WARNINGS)
+    kept.setLevel(logging.WARNING)
+    log.addHandler(kept)
+    try:
+        return work(job), list(kept.buffer)
+    finally:
+        log.removeHandler(kept)
 
 
 @contextmanager
@@ -63,7 +82,7 @@ def _dask(address: str) -> Iterator[Executor]:
     try:
         from distributed import Client  # noqa: PLC0415  # an extra
     except ImportError:
-        raise ConfigError("dask:// needs distributed", hint="pip install 'foldline[dask]'") from None
+        raise ConfigError("dask:// needs distributed", hint=extra_hint("dask")) from None
     host, _, port = address.partition(":")
     try:
         client = Client(f"tcp://{host}:{port or DASK_PORT}", timeout=DASK_WAIT)

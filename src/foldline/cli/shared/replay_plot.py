@@ -9,7 +9,7 @@ from typing import Any
 
 from foldline.cli.shared.files import write_file
 from foldline.cli.shared.output import plural
-from foldline.errors import ConfigError
+from foldline.errors import ConfigError, extra_hint
 
 KINDS = (".png", ".svg")
 SIZE_INCHES = (11.0, 4.2)
@@ -18,13 +18,13 @@ GREY = "#888888"
 
 
 def check(file: str) -> None:
-    """Raise if the file's ending is not a known image type, or if matplotlib is missing."""
+    """Raise an error if the file's ending is not a known image type, or if matplotlib is missing."""
     if Path(file).suffix.lower() not in KINDS:
         raise ConfigError(
             f"cannot draw {file}: unknown image type", hint=f"use a name that ends in {' or '.join(KINDS)}"
         )
     if find_spec("matplotlib") is None:
-        raise ConfigError("drawing needs matplotlib", hint="pip install 'foldline[plot]'")
+        raise ConfigError("drawing needs matplotlib", hint=extra_hint("plot"))
 
 
 def draw(report: dict[str, Any], file: str) -> None:

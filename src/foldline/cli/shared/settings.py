@@ -1,8 +1,8 @@
 """Load the policy and the settings of a command from four layers.
 
-Later layers override earlier ones: the project's `foldline.toml`, the user's file, the environment, the flags. The
-project's file comes with a checkout, so it is the lowest layer: it never overrides what the user wrote. A policy named
-by a flag is used as it is, without knobs from the other layers.
+The layers are the project's `foldline.toml`, the user's file, the environment and the flags. Each layer overrides the
+layers before it. The project's file comes with a checkout, so it is the lowest layer: it never overrides what the user
+wrote. A policy named by a flag is used as it is, without knobs from the other layers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEYS = {
     "ledger": "The ledger: a file or a postgresql:// address",
     "owner": "The owner of the sessions in a shared ledger",
 }
-"""The name and the description of each setting, except those of the policy."""
+"""The name and the description of each setting that is not a knob of the policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Settings:
     """The configuration files that were read, lowest layer first."""
 
     def model(self, transcript_model: str = "") -> str:
-        """The model to use: that of a flag, else the transcript's, else the configured one."""
+        """The model to use: the model of a flag, else the model of the transcript, else the configured model."""
         return self.values["model"] if self.sources.get("model") == "flag" else transcript_model or self.values["model"]
 
 
@@ -87,7 +87,7 @@ def load_settings(  # noqa: PLR0913 (all are keyword-only)
 
 
 def user_file(environment: Mapping[str, str]) -> Path | None:
-    """The path of the user's file, which may not exist; None if there is no home folder."""
+    """The path of the user's configuration file; None if there is no home folder. The file may not exist."""
     base = environment.get("XDG_CONFIG_HOME") or ""
     if not Path(base).is_absolute():
         home = environment.get("HOME") or os.path.expanduser("~")
@@ -96,9 +96,10 @@ def user_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def project_file(folder: Path) -> Path | None:
-    """The project's file in this folder, or in a parent folder up to the root of the repository; None if there is none.
+    """The project's configuration file; None if there is none.
 
-    Outside a repository, only the folder itself is searched, because a parent folder may belong to other users.
+    The folder and its parent folders are searched, up to the root of the repository. Outside a repository, only the
+    folder itself is searched, because a parent folder may belong to other users.
     """
     folders = [folder, *folder.parents]
     root = next((index for index, one in enumerate(folders) if (one / ".git").exists()), 0)
@@ -125,10 +126,7 @@ def _from_file(path: Path) -> _Layer:
 
 
 def _absolute(name: str, value: str, folder: Path) -> str:
-    """The value of a setting.
-
-    A ledger's relative path is joined to the configuration file's folder.
-    """
+    """The value of a setting. The relative path of a ledger is joined to `folder`, the configuration file's folder."""
     if name != "ledger" or not value or "://" in value or value.startswith("~"):
         return value
     return str(folder / value)

@@ -1,7 +1,7 @@
 """The usage of every request in the session files of Claude Code, Codex and pi, and in a ledger.
 
-All lines are read, also those of sub-agents and abandoned branches, because all of them were paid. A reply that a file
-holds in several lines, or that several files hold, counts once, with its last figures.
+All lines are read, also those of sub-agents and abandoned branches, because their requests were paid for, too. A reply
+may be in several lines or in several files. It counts once, with its last figures.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foldline import text_lines
-from foldline.errors import InputError
+from foldline.errors import FoldlineError
 from foldline.ledger import Store
 from foldline.message import Usage
 from foldline.models.table import Prices, usage_cost
 from foldline.models.table import model as model_of
-from foldline.session.record import BranchRecord
+from foldline.wire import read_all
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.field_access import list_at, object_at, string_at, time_of
 from foldline.wire.session_logs.usage import codex_usage, pi_usage
@@ -35,6 +35,8 @@ _MARKS = (
     "model_change",
 )
 """A line that holds none of these texts has no usage, so it is not parsed."""
+_KINDS = ("assistant", "message", "session", "session_meta", "turn_context", "model_change", "event_msg")
+"""The types of the lines that are read."""
 _MILLION = 1_000_000
 
 
@@ -52,16 +54,23 @@ class UsageRow(NamedTuple):
 
 
 class UsageReader:
-    """Reads files and ledgers. `rows` are the requests, each once, in the order in which they were read."""
+    """Reads files and ledgers. `rows` has each request once, even if several lines or files report it.
 
-    def __init__(self) -> None:
+    `format` is the format of files that are not session files of Claude Code, Codex or pi. If `format`
+    is None, the format is detected.
+    """
+
+    def __init__(self, format: str | None = None) -> None:
+        self._format = format
         self._rows: dict[object, UsageRow] = {}
         self.unreadable: list[str] = []
         """The files that could not be read, with the reason."""
+        self.unreported = 0
+        """Number of replies without a reported usage, for example interrupted ones."""
 
     @property
     def rows(self) -> list[UsageRow]:
-        """The requests in the order of their times."""
+        """The requests, oldest first. Requests without a time come before all others."""
         return sorted(self._rows.values(), key=lambda row: row.at or 0.0)
 
     def read_file(self, path: str) -> None:
@@ -78,20 +87,48 @@ class UsageReader:
                 if isinstance(value, dict):
                     for key, row in log.take(value, line.number):
                         self._rows[key] = row
-        except (InputError, OSError) as error:
-            self.unreadable.append(f"{path}: {error}")
+            if not log.is_known:
+                self._read_transcripts(path)
+        except (FoldlineError, OSError) as error:
+            text = str(error)
+            self.unreadable.append(text if text.startswith(path) else f"{path}: {text}")
+        self.unreported += log.unreported
+
+    def _read_transcripts(self, path: str) -> None:
+        """Read a file that is not a session file of Claude Code, Codex or pi."""
+        for number, transcript in enumerate(read_all(path, self._format)):
+            name = f"{Path(path).name}-{number + 1}" if number else Path(path).name
+            before: Usage | None = None
+            for index, message in enumerate(transcript.messages):
+                usage, meta = message.meta.usage, message.meta
+                if usage is not None and usage != before:
+                    row = UsageRow(meta.at, "?", meta.model or transcript.model or "?", name, f"{path}/{number}", usage)
+                    self._rows[_reply_key(meta.reply or (path, number, index), usage)] = row
+                before = usage if message.role == "assistant" else None
 
     def read_ledger(self, store: Store) -> None:
-        """Read all sessions of a ledger. Messages that several branches share count once."""
+        """Read all sessions of a ledger. A message that several branches or sessions share counts once.
+
+        If a reply has no time of its own, for example because a proxy recorded it, the time when it was stored is used.
+        """
         for info in store.sessions():
             for name in info.branches:
-                record = BranchRecord(store, store.session(info.name, name))
-                for index, message in enumerate(record.read(0, record.version().length)):
-                    meta = message.meta
+                for stored in store.read(store.session(info.name, name)):
+                    meta = stored.message.meta
                     if meta.usage is not None:
-                        key = ("reply", meta.reply) if meta.reply else (info.name, index, meta.usage)
+                        reply = meta.reply or stored.key
                         chain = f"{info.name}/{name}"
-                        self._rows[key] = UsageRow(meta.at, "ledger", meta.model, info.name, chain, meta.usage)
+                        at, model = meta.at or stored.at, meta.model or "?"
+                        row = UsageRow(at, "ledger", model, info.name, chain, meta.usage)
+                        self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
+
+
+def _reply_key(reply: object, usage: Usage, *, owner: str = "", part: int = 0) -> object:
+    """A key that is different for each reply. The id is not enough, because some servers use an id again.
+
+    The output tokens are not in the key, because the first lines of a reply report fewer of them than the last line.
+    """
+    return owner, reply, part, usage.input, usage.cache_read, usage.cache_write
 
 
 class _LogState:
@@ -102,17 +139,23 @@ class _LogState:
         self.session = Path(path).name.removesuffix(".gz").removesuffix(".jsonl")
         self.project = self.model = ""
         self.total: Any = None
+        self.is_known = False
+        """Whether a line of a known session log was read."""
+        self.unreported = 0
 
     def take(self, value: Mapping[str, Any], number: int) -> Iterator[tuple[object, UsageRow]]:
-        """The requests that a line reports, each with a key by which it is counted once."""
+        """The requests that a line reports, each with a key. Requests with the same key are counted once."""
         kind, payload = string_at(value, "type"), object_at(value, "payload")
         at = time_of(value.get("timestamp"))
+        self.is_known = self.is_known or kind in _KINDS
         if kind == "assistant":
             yield from self._claude_code(value, at, number)
         elif kind == "message" and (usage := pi_usage(object_at(value, "message").get("usage"))):
             message = object_at(value, "message")
             key = (self.session, string_at(value, "id") or number)
             yield key, self._row(at, usage, model=string_at(message, "model"))
+        elif kind == "message":
+            self.unreported += string_at(object_at(value, "message"), "role") == "assistant"
         elif kind in ("session", "session_meta", "turn_context", "model_change"):
             source = payload or value
             self.project = string_at(source, "cwd") or self.project
@@ -141,7 +184,7 @@ class _LogState:
             usage = anthropic_usage(one)
             if usage is not None:
                 row = self._row(at, usage, model=model, agent=f"{agent}{part or ''}")
-                yield ("reply", reply, part), row
+                yield _reply_key(reply, usage, part=part), row
 
     def _row(self, at: float | None, usage: Usage, *, model: str = "", agent: str = "") -> UsageRow:
         chain = f"{self.path}/{agent}"
@@ -160,9 +203,10 @@ class UsageTotal:
     def __init__(self) -> None:
         self.requests = self.input = self.cache_read = self.cache_write = self.output = self.missed = 0
         self.cost = self.miss_cost = 0.0
+        self.unpriced = 0
 
     def add(self, row: UsageRow, missed: int, prices: Prices | None) -> None:
-        """Add a request of which `missed` tokens were no longer in the cache."""
+        """Add a request. `missed` is the number of its tokens that were no longer in the cache."""
         usage = row.usage
         self.requests += 1
         self.input += usage.input
@@ -170,6 +214,7 @@ class UsageTotal:
         self.cache_write += usage.cache_write
         self.output += usage.output
         self.missed += missed
+        self.unpriced += prices is None
         if prices is not None:
             self.cost += usage_cost(usage, prices)
             paid = prices.write if usage.cache_write else prices.input
@@ -181,11 +226,12 @@ class UsageTotal:
 
 
 def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Prices | None]]:
-    """Each request with the tokens that it should have found in the prompt cache but did not, and its prices.
+    """Each request, the number of its missed tokens, and its prices.
 
-    These tokens were cached at the previous request of the same conversation. If a provider reports cache reads but no
-    cache writes, all tokens of the previous request count as cached. The number is never larger than the request
-    itself, which may be smaller than the previous one (after a compaction).
+    Missed tokens were cached at the previous request of the same conversation, but were not read from the cache. If a
+    provider reports cache reads but no cache writes, all tokens of the previous request count as cached. After a
+    compaction, a request may be smaller than the previous one. The number of missed tokens is never larger than the
+    request.
     """
     cached: dict[tuple[str, str], int] = {}
     prices: dict[str, Prices | None] = {}
@@ -200,7 +246,7 @@ def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Price
 
 
 def _date(row: UsageRow) -> date | None:
-    """The day of a request in local time; None if the file has no time."""
+    """The day of a request in local time; None if the time is unknown."""
     return datetime.fromtimestamp(row.at, tz=UTC).astimezone().date() if row.at else None
 
 
@@ -222,7 +268,7 @@ GROUPS: dict[str, Callable[[UsageRow], str]] = {
 def usage_totals(
     rows: Iterable[UsageRow], groups: tuple[str, ...], first: date | None
 ) -> tuple[dict[tuple[str, ...], UsageTotal], UsageTotal, list[str]]:
-    """The total of each group, sorted by name, the total of all, and the models without a price."""
+    """The total of each group, sorted by name; the total of all requests; and the models without a price."""
     totals: dict[tuple[str, ...], UsageTotal] = {}
     overall, unpriced = UsageTotal(), set[str]()
     for row, missed, prices in with_misses(rows):

@@ -1,4 +1,4 @@
-"""Output of `foldline watch` that continues after write errors. The agent would block if nothing read its pipe.
+"""Output of `foldline watch`. Write errors do not end the watch: the agent would block if nothing read its pipe.
 
 A disk may fill up, a reader may close its pipe, and a signal may arrive during a write. Each failure is reported once.
 Notes that cannot be written are kept in memory, up to a limit. The last report says what is still missing.
@@ -25,7 +25,7 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class WriteFailures:
-    """Holds the names of the outputs that cannot be written at the moment. Each name is reported once."""
+    """The outputs that cannot be written at the moment, and why. Only the first failure of each output is reported."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
@@ -33,14 +33,14 @@ class WriteFailures:
         self._current: dict[str, str] = {}
 
     def add(self, name: str, reason: str) -> None:
-        """Record that the output `name` cannot be written."""
+        """Record that the output `name` cannot be written. Report this if it is the first failure of the output."""
         self._current[name] = f"{name} cannot be written: {reason}"
         if name not in self._reported:
             self._reported.add(name)
             self._report(self._current[name])
 
     def remove(self, name: str) -> None:
-        """Record that the output `name` can be written again: everything that was missing is written."""
+        """Forget the failure of the output `name`, if there was one: everything for it has now been written."""
         self._current.pop(name, None)
 
     @property
@@ -75,7 +75,7 @@ class DeferredSignals:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Delay a first signal until the body has finished, then raise KeyboardInterrupt for it."""
+        """Delay a first signal until the `with` block has finished, then raise KeyboardInterrupt."""
         self.is_waiting = False
         yield
         self.is_waiting = True
@@ -100,7 +100,8 @@ class UnbufferedOutput:
     def pace(self, *, behind: bool) -> None:
         """Write the texts collected so far.
 
-        If more input is waiting (`behind`), later texts are collected until the next call.
+        If more input is waiting (`behind`), later texts are collected until the next call; otherwise each text is
+        written at once.
         """
         batch, self._batch = self._batch, [] if behind else None
         if batch:
@@ -147,7 +148,7 @@ class TolerantScratchWriter:
 
     @property
     def path(self) -> Path:
-        """Path of the index."""
+        """Path of the index of the notes."""
         return self._writer.path
 
     def write_scratch(self, model: ScratchModel) -> bool:
@@ -166,9 +167,9 @@ class TolerantScratchWriter:
 
 
 class TolerantCostRecorder:
-    """Records project costs.
+    """Records the cost of this run in the project's cost file.
 
-    After a write error, the error is reported, and the total that was last read from the file is returned.
+    If that fails, the error is reported, and the costs of other runs stay as they were last read from the file.
     """
 
     def __init__(self, costs: ProjectCosts, failures: WriteFailures) -> None:

@@ -39,7 +39,9 @@ def prefix_tokens(messages: Sequence[Any]) -> list[int]:
 
 
 def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
-    """How full the window is: the last reported usage plus an estimate of later messages, or only an estimate.
+    """How full the window is: the last reported usage plus an estimate of later messages.
+
+    If there is no valid usage, all messages are estimated.
 
     The usage of a reply includes the messages before the reply. If a fold has removed these messages, the usage is no
     longer valid. So the usage is used only if the reply is newer than the leading digest.
@@ -49,7 +51,7 @@ def estimate_context(messages: Sequence[Any], model: Any) -> TokenEstimate:
 
 
 def gauge_of(host: HostMessages) -> Gauge:
-    """The gauge of a transcript. Usage from before the leading digest is ignored."""
+    """A `Gauge` that has measured all messages of a transcript. Usage older than the leading digest is ignored."""
     lead = host.timeline.lead
     front = host.messages[lead] if lead < len(host.messages) else None
     folded = front is not None and front.kind == "digest"

@@ -1,4 +1,4 @@
-"""The documented slice: which messages stay, and which a digest replaces."""
+"""The documented slice: which messages stay, and which messages are replaced by a digest."""
 
 from __future__ import annotations
 

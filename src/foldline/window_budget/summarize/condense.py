@@ -1,7 +1,7 @@
 """Writes one digest of some messages: with a model if there is one, otherwise locally. `summarize` never raises.
 
 The local digest is also used if the model raises, times out, returns nothing, is cut off or calls a tool.
-`Summary.cause` says why.
+`Summary.cause` says why the digest was written locally.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest_async
-from foldline.digest.endpoints import reply_of
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import scope_of
 from foldline.digest.prompt import sections_prompt
+from foldline.digesters import reply_of
 from foldline.message import Message, user
 from foldline.redact.redact import redact
 from foldline.window_budget.budget.estimate import window_of
@@ -38,7 +38,7 @@ from foldline.wire.field_access import pick, text_of
 __all__ = ["SummarizeDeps", "condense_scope", "summarize"]
 
 _HOST = "indusagi.ai"
-"""The module of the program that this API was published for.
+"""Name of the Python module of the program that this API was published for.
 
 If this module is installed, its function `complete_simple` is the default completer.
 """
@@ -52,15 +52,15 @@ _LEAST_CAP = 60
 _SECTIONS_CAP = 240
 """Number of tokens that a digest with all sections needs.
 
-A digest may always be this large, if it is smaller than the messages that it replaces.
+A digest that is smaller than the messages it replaces may always be this large.
 """
 _QUOTED_CHARS = (1_000, 500, 250, 120, 60, 30)
-"""Maximum lengths of a quoted message, in characters.
+"""Maximum lengths of each quoted message in `quoted_digest_text`, in characters.
 
-They are tried in this order until the quoting digest of a small list fits.
+They are tried in this order until the digest fits.
 """
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
-"""A completer is called only once per digest, because it makes its own retries and the host sets a deadline."""
+"""Limits for one digest: a single call, because a completer makes its own retries and the host sets a deadline."""
 
 
 class DigestText(NamedTuple):
@@ -100,10 +100,10 @@ def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "")
 
 
 def quoted_digest_text(source: DigestInput, local: DigestText, max_tokens: int) -> DigestText:
-    """A digest of a small list that quotes every message.
+    """A digest that quotes every message, for a list so small that its local digest has only one line.
 
-    The quoted messages are as long as `max_tokens` allows. If even the shortest quotations do not fit, they are used
-    anyway. If the local digest has more than one line, it is returned instead.
+    The quotations are as long as `max_tokens` allows. If even the shortest quotations do not fit, they are still used.
+    If the local digest has more lines below its header, or if a message has no text, the local digest is returned.
     """
     header, _, body = local.text.partition("\n")
     found = local
@@ -128,7 +128,7 @@ def _digest_text(made: Any) -> DigestText:
 
 
 def _escaped(text: str, cause: str) -> DigestText:
-    """The digest. Text after the header that looks like the mark of a quoted request is escaped."""
+    """The digest. `REQUEST` is escaped below the header, so that no other text is read as a quoted request."""
     first, _, body = text.partition("\n")
     return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", cause)
 
