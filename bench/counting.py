@@ -20,9 +20,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from foldline.measure.calibration import Calibration
 from foldline.measure.estimator import Estimator
 from foldline.measure.message_size import Framing, message_tokens, part_tokens
-from foldline.measure.usage_anchor import Calibration, Gauge
+from foldline.measure.usage_anchor import Gauge
 from foldline.message import Media, Message, Part, Thinking, ToolResult
 from foldline.models.table import model
 from foldline.wire import reader

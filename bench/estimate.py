@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from foldline.measure.estimator import CHARS_4, MARGIN, Counter, Estimator, families
+from foldline.measure.estimator import CHARS_4, MARGIN, Counter, Estimator
+from foldline.measure.estimator_weights import families
 from foldline.measure.tokenizers import exact_counter
 
 MOST_CHARS = 8_000
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         for family in options.family or ["o200k_base"]:
             exact = exact_counter(family, family) if family in families() else None
             if exact is None:
-                raise SystemExit(f"no exact counter for {family}: pip install 'foldline[exact]', or another family")
+                raise SystemExit(f"no exact counter for {family}: pip install '.[exact]', or another family")
             truth = [exact.count(text).tokens for text in some]
             for counter in (Estimator(family), CHARS_4) if some else ():
                 row = {"source": source.name, "texts": len(some), "family": family, "counter": counter.name}

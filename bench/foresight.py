@@ -26,8 +26,9 @@ from bench.replay import LEAST, READ, TOLERANCE, WRITE
 from foldline.errors import FoldlineError, ViewTooLarge
 from foldline.message import Message, Part, Text, ToolResult
 from foldline.policy import Policy
-from foldline.replay import request_positions, without_usage
+from foldline.replay import request_positions
 from foldline.session import Session
+from foldline.session.transcript_session import without_usage
 from foldline.wire import read_all
 
 SOURCES = ("entire-claude-code", "entire-codex", "pi-sessions")

@@ -216,6 +216,8 @@ _PHRASES = {
     "earlier messages": "[1,000 earlier message",
     "redacted": "[redacted ",
     "redacted key": "[redacted api key]",
+    "key of a call": '{"tool_name": ',
+    "line with a key of a call": '{"tool_name": \n',
     "digest entry": "- a [#3-4]\n",
     "digest line": "[session digest",
     "speaker": "» you: a\n",

@@ -43,6 +43,8 @@ STUCK_S = 60.0
 """A call that has not succeeded after this time is stuck; on a busy machine, a lock can be held for seconds."""
 LATEST_S = 0.02
 """The latest moment of an interrupt after the start of a call."""
+ROUND = 100
+"""Number of interrupts in one ledger. Each check opens the session again, so a long session slows the runs down."""
 SHARED, OWN = "shared", "own"
 
 
@@ -67,6 +69,20 @@ def patiently(call: Callable[[], object]) -> bool:
         with suppress(LedgerBusy):
             call()
             return True
+    return False
+
+
+def _starts_thread(ident: int) -> bool:
+    """Whether a thread is starting another thread.
+
+    Until the new thread runs, CPython knows it under the id of the old one. An exception raised then would end the new
+    thread before it has reported its start, and the old one would wait for ever.
+    """
+    frame = sys._current_frames().get(ident)
+    while frame is not None:
+        if frame.f_code is threading.Thread.start.__code__:
+            return True
+        frame = frame.f_back
     return False
 
 
@@ -157,6 +173,8 @@ class Victim:
             time.sleep(random.random() * LATEST_S)
             ident, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Interrupted)
             for _ in range(20):  # Python ignores an exception that is raised in a finalizer
+                while _starts_thread(thread.ident or 0):
+                    time.sleep(0.001)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
                 end = time.monotonic() + STUCK_S / 20
                 while phase != "pause" and time.monotonic() < end:
@@ -257,8 +275,12 @@ def main(argv: list[str]) -> int:
     if options.url:
         append_until_closed(options.url)
         return 0
+    found, slowest, wrong = Counter[str](), 0.0, list[str]()
     with places(on_postgres=options.postgres) as urls:
-        found, slowest, wrong = run(next(urls), options.runs)
+        for start in range(0, options.runs, ROUND):
+            counted, waited, faults = run(next(urls), min(ROUND, options.runs - start))
+            found, slowest, wrong = found + counted, max(slowest, waited), wrong + faults
+            print(f"after {start + ROUND:,} runs: {found['stuck']} stuck, {len(wrong)} faults", flush=True)
     print(", ".join(f"{count:,} {what}" for what, count in found.items()), f"- longest wait {slowest:.2f} s")
     print("\n".join(wrong[:20]) or "0 stuck, nothing lost, nothing wrong")
     return int(bool(wrong))

@@ -1,11 +1,14 @@
-"""Real clients through the proxy and several folds, against the strict simulated provider: Codex, Gemini CLI and aider.
+"""Real clients through the proxy and several folds, against the strict simulated provider.
+
+They are Codex, opencode, Gemini CLI, aider, and the SDKs of Anthropic and OpenAI for Node.
 
 Those that are installed are run, each with about 60 requests in a small window. Nothing leaves the machine. Printed are
-requests, folds and refused requests; the exit status is 1 if the provider refused a request of a conversation that the
-proxy had folded.
+requests, folds and refused requests; the exit status is 1 if the provider refused a request that the proxy had folded,
+or more requests than without the proxy. Gemini CLI sends some invalid requests itself: its loop detection appends a
+question to a call that has no result yet.
 
-    npm install @openai/codex @google/gemini-cli && pip install aider-chat
-    PATH=node_modules/.bin:$PATH python -m bench proxy_clients
+    npm install @openai/codex opencode-ai @google/gemini-cli openai @anthropic-ai/sdk && pip install aider-chat
+    NODE_MODULES=$PWD/node_modules PATH=node_modules/.bin:$PATH python -m bench proxy_clients
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SECONDS = 280
+SECONDS = 600
 STEPS = 62
 _WHY = "why is that so? " * 30
 
@@ -35,6 +39,10 @@ class ClientRun(NamedTuple):
     call: Callable[[int], tuple[tuple[str, dict[str, Any]], ...]]
     typed: str = ""
     files: dict[str, str] = {}  # noqa: RUF012 (never changed)
+    command: str = ""
+    """The command, if it is not the name of the run."""
+    options: tuple[str, ...] = ()
+    """Further options of `foldline run`."""
 
 
 def _count(tool: str, argument: str) -> Callable[[int], tuple[tuple[str, dict[str, Any]], ...]]:
@@ -47,9 +55,33 @@ _AIDER = (
     *("--analytics-disable", "--map-tokens", "0", "--max-chat-history-tokens", "1000000", "--no-pretty"),
     "--no-suggest-shell-commands",
 )
+
+
+def _node(file: str, *options: str) -> ClientRun:
+    """A script that uses an SDK for Node, whose packages are in the folder NODE_MODULES."""
+    variables = {
+        "NODE_MODULES": os.environ.get("NODE_MODULES", ""),
+        "OPENAI_API_KEY": "none",
+        "ANTHROPIC_API_KEY": "none",
+    }
+    script = str(Path(__file__).parent / "node" / file)
+    return ClientRun(40_000, (script,), variables, _count("count", "command"), command="node", options=options)
+
+
+_OPENCODE = {"permission": "allow", "autoupdate": False, "share": "disabled"}
 _GEMINI = json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}})
 RUNS = {
     "codex": ClientRun(40_000, _CODEX, {"OPENAI_API_KEY": "none"}, _count("exec_command", "cmd")),
+    "opencode": ClientRun(
+        40_000,
+        ("run", "-m", "anthropic/claude-sonnet-4-5", "look around"),
+        {"ANTHROPIC_API_KEY": "none", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
+        lambda step: (("bash", {"command": f"seq {step * 100} {step * 100 + 700}", "description": "count"}),),
+        files={".config/opencode/opencode.json": json.dumps(_OPENCODE)},
+    ),
+    "node-anthropic": _node("anthropic.mjs", "--env", "ANTHROPIC_BASE_URL={url}"),
+    "node-chat": _node("openai_chat.mjs", "--env", "OPENAI_BASE_URL={url}/v1"),
+    "node-responses": _node("openai_responses.mjs", "--env", "OPENAI_BASE_URL={url}/v1"),
     "gemini": ClientRun(
         40_000,
         ("-y", "--skip-trust", "-m", "gemini-2.5-pro", "-p", "look around"),
@@ -67,10 +99,9 @@ RUNS = {
 }
 
 
-def run(name: str, place: Path) -> bool:
-    """Run a client; whether it ended well and no folded request was refused."""
-    import foldline
-    from foldline.digest.markup import SESSION
+def play(name: str, place: Path, *, directly: bool = False) -> tuple[subprocess.CompletedProcess[str], list[Any]]:
+    """Run a client, through the proxy or directly; how it ended, and the requests that the provider received."""
+    from foldline.proxy.clients import CLIENTS, client_environment
     from foldline.testing.provider import ScriptedReply, SimulatedProvider
 
     planned, home, project = RUNS[name], place / "home", place / "project"
@@ -88,40 +119,65 @@ def run(name: str, place: Path) -> bool:
         provider.script(ScriptedReply(text="Done with it."))
         ours = {key: os.environ.get(key, "") for key in ("PATH", "PYTHONPATH")}
         env = {**ours, "HOME": str(home), "CODEX_HOME": str(home), **planned.variables}
-        command = [
-            sys.executable,
-            "-m",
-            "foldline.cli",
-            "run",
-            "-u",
-            provider.url,
-            "--ledger",
-            str(place / "ledger.db"),
-        ]
-        command += ["--window", str(planned.window), name, *planned.arguments]
+        command = [planned.command or name]
+        if directly:
+            known, given = CLIENTS.get(name), dict(zip(planned.options[::2], planned.options[1::2], strict=True))
+            variables = dict(text.split("=", 1) for option, text in given.items() if option == "--env")
+            env = client_environment(known, variables, provider.url, env)
+            command += [text.format(url=provider.url) for text in known.arguments] if known else []
+        else:
+            proxy = [sys.executable, "-m", "foldline.cli", "run", "-u", provider.url]
+            proxy += ["--ledger", str(place / "ledger.db"), "--window", str(planned.window)]
+            command = [*proxy, *planned.options, *command]
+        command += planned.arguments
         options: dict[str, Any] = {"cwd": project, "env": env, "input": planned.typed, "timeout": SECONDS}
         done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-        refused = [request for request in provider.refused if SESSION.header in str(request.body)]
-        print(f"{name}: exit {done.returncode}, {len(provider.requests)} requests, {len(provider.refused)} refused, "
-              f"{len(refused)} of them folded; {done.stderr.strip()[-160:]}")  # fmt: skip
-        for one in provider.refused[:3]:
-            print(f"  refused: {one.error}")
-    with foldline.open(place / "ledger.db") as opened:
+        return done, list(provider.requests)
+
+
+def run(name: str, place: Path, dump: str = "") -> bool:
+    """Run a client through the proxy; whether it ended well and the provider refused no request because of the proxy.
+
+    If a request was refused that the proxy had not folded, the client is run again without the proxy. Errors that occur
+    there too are the client's own.
+    """
+    import foldline
+    from foldline.digest.markup import SESSION
+
+    done, requests = play(name, place / "proxy")
+    refused = [request for request in requests if request.error]
+    folded = [request for request in refused if SESSION.header in str(request.body)]
+    own: Counter[str] = Counter()
+    if len(refused) > len(folded):
+        own = Counter(str(request.error) for request in play(name, place / "direct", directly=True)[1] if request.error)
+    caused = Counter(str(request.error) for request in refused) - own
+    print(f"{name}: exit {done.returncode}, {len(requests)} requests, {len(refused)} refused, {len(folded)} of them "
+          f"folded, {sum(own.values())} refused without the proxy; {done.stderr.strip()[-160:]}")  # fmt: skip
+    for one in refused[:3]:
+        print(f"  refused: {one.error}")
+        if dump:
+            Path(dump, f"{name}-{requests.index(one)}.json").write_text(json.dumps(one.body, indent=1))
+    with foldline.open(place / "proxy" / "ledger.db") as opened:
         for info in opened.sessions():
             print(f"  session with {info.messages} messages and {info.folds} folds")
-    return done.returncode == 0 and not refused
+    return done.returncode == 0 and not folded and not caused
 
 
 def main(argv: list[str]) -> int:
     options = argparse.ArgumentParser(prog="python -m bench proxy_clients", description=__doc__)
     options.add_argument("clients", nargs="*", help=f"some of {', '.join(RUNS)}; all that are installed by default")
+    options.add_argument("--dump", default="", help="a folder for the bodies of refused requests")
     given = options.parse_args(argv)
-    names = given.clients or [name for name in RUNS if shutil.which(name)]
+    names = given.clients or [name for name, one in RUNS.items() if shutil.which(one.command or name)]
     if not names:
         print("no client was found; see the first lines of this module")
         return 2
     good = True
     for name in names:
-        with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
-            good = run(name, Path(place)) and good
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), ignore_cleanup_errors=True) as place:
+            try:
+                good = run(name, Path(place), given.dump) and good
+            except subprocess.TimeoutExpired:
+                good = False
+                print(f"{name}: did not end within {SECONDS} seconds")
     return 0 if good else 1

@@ -24,9 +24,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 EVENTS = 20
+LITELLM = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+}
+"""Variables with which litellm starts without a network and without a key."""
 _WORDS = "the build of this project fails because one test reads a file that another test has already removed from disk"
 MODEL = "claude-sonnet-4-5"
 _PATH = "/v1/messages"
@@ -107,6 +112,18 @@ def serve(role: str, port: int, upstream: str) -> int:
     return 0
 
 
+class Server(NamedTuple):
+    """A running server."""
+
+    url: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """The processor time that the server has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -114,9 +131,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def process(command: list[str], port: int, seconds: float = 20.0) -> Iterator[str]:
-    """Run a server until the block ends; the address, once it listens."""
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def process(command: list[str], port: int, seconds: float = 20.0) -> Iterator[Server]:
+    """Run a server until the block ends; its address and its process id, once it listens."""
+    env = {**os.environ, **LITELLM}
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     try:
         until = time.monotonic() + seconds
         while True:
@@ -126,30 +144,30 @@ def process(command: list[str], port: int, seconds: float = 20.0) -> Iterator[st
             if running.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"{command[:4]} did not start")
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
+        yield Server(f"http://127.0.0.1:{port}", running.pid)
     finally:
         running.terminate()
         running.wait(20)
 
 
 @contextmanager
-def servers(place: Path, litellm: str) -> Iterator[dict[str, str]]:
-    """The addresses of the stub and of the proxies in front of it."""
+def servers(place: Path, litellm: str = "", *, window: int = 0) -> Iterator[dict[str, Server]]:
+    """The stub and the proxies in front of it."""
     own = [sys.executable, "-m", "bench", "proxy_latency"]
     with ExitStack() as stack:
         port = free_port()
         found = {"direct": stack.enter_context(process([*own, "--role", "stub", "--port", str(port)], port))}
         port = free_port()
-        command = [*own, "--role", "bare", "--port", str(port), "--upstream", found["direct"]]
+        command = [*own, "--role", "bare", "--port", str(port), "--upstream", found["direct"].url]
         found["bare"] = stack.enter_context(process(command, port))
         port = free_port()
-        command = [sys.executable, "-m", "foldline.cli", "serve", "-u", found["direct"], "--port", str(port)]
-        command += ["--ledger", str(place / "ledger.db")]
+        command = [sys.executable, "-m", "foldline.cli", "serve", "-u", found["direct"].url, "--port", str(port)]
+        command += ["--ledger", str(place / "ledger.db"), *(["--window", str(window)] if window else [])]
         found["foldline"] = stack.enter_context(process(command, port))
         if litellm:
             port = free_port()
             config = place / "litellm.yaml"
-            values = {"model": f"anthropic/{MODEL}", "api_base": found["direct"], "api_key": "none"}
+            values = {"model": f"anthropic/{MODEL}", "api_base": found["direct"].url, "api_key": "none"}
             config.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": values}]}))
             command = [litellm, "--config", str(config), "--port", str(port), "--host", "127.0.0.1"]
             found["litellm"] = stack.enter_context(process(command, port, 120.0))
@@ -177,21 +195,20 @@ class Talk:
             self.elements.append(json.dumps({"role": role, "content": [{"type": "text", "text": text}]}))
         self.elements = self.elements[: len(self.elements) // 2 * 2]
 
-    def body(self) -> bytes:
-        """The next request."""
+    def body(self, more: str = "") -> bytes:
+        """The next request, whose question ends with `more`."""
         self.number += 1
-        self.elements.append(json.dumps({"role": "user", "content": f"question {self.number}"}))
+        self.elements.append(json.dumps({"role": "user", "content": f"question {self.number} {more}"}))
         body = f'{{"model":"{MODEL}","max_tokens":100,"stream":true,"messages":[{",".join(self.elements)}]}}'
         answer = [{"type": "text", "text": "word " * (EVENTS - 5)}]
         self.elements.append(json.dumps({"role": "assistant", "content": answer}))
         return body.encode()
 
 
-async def first_event(client: Any, url: str, talk: Talk) -> float:
-    """Seconds until the first event of the response; the rest is read too."""
-    headers = {"x-api-key": "none", "authorization": "Bearer none", "x-foldline-session": talk.name}
+async def first_event(client: Any, url: str, name: str, body: bytes) -> float:
+    """Seconds until the first event of the response to a request of a session; the rest is read too."""
+    headers = {"x-api-key": "none", "authorization": "Bearer none", "x-foldline-session": name}
     headers |= {"anthropic-version": "2023-06-01", "content-type": "application/json"}
-    body = talk.body()
     start = time.perf_counter()
     async with client.post(url + _PATH, data=body, headers=headers) as response:
         assert response.status == 200, await response.text()
@@ -212,7 +229,7 @@ async def in_turn(urls: dict[str, str], *, size: int, requests: int) -> dict[str
             if number % 20 == 0:
                 talks = {name: Talk(f"{name}-{size}-{number}", size) for name in urls}
             for name in random.sample(list(urls), len(urls)):
-                seconds = await first_event(client, urls[name], talks[name])
+                seconds = await first_event(client, urls[name], talks[name].name, talks[name].body())
                 if number % 20 > 2:
                     found[name].append(seconds)
             await asyncio.sleep(0.05)  # the client works; meanwhile the exchange is recorded
@@ -227,7 +244,7 @@ async def at_rate(url: str, talks: list[Talk], *, rate: float, seconds: float) -
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
 
         async def one(talk: Talk) -> None:
-            found.append(await first_event(client, url, talk))
+            found.append(await first_event(client, url, talk.name, talk.body()))
 
         start, tasks = time.perf_counter(), []
         for number in range(int(rate * seconds)):
@@ -248,7 +265,7 @@ async def throughput(url: str, name: str, *, size: int, seconds: float, connecti
             nonlocal count
             talk = Talk(f"{name}-t{number}", size)
             while time.perf_counter() < end:
-                await first_event(client, url, talk)
+                await first_event(client, url, talk.name, talk.body())
                 count += 1
 
         await asyncio.gather(*(work(number) for number in range(connections)))
@@ -302,6 +319,6 @@ def main(argv: list[str]) -> int:
     given = options.parse_args(argv)
     if given.role:
         return serve(given.role, given.port, given.upstream)
-    with tempfile.TemporaryDirectory() as place, servers(Path(place), given.litellm) as urls:
-        asyncio.run(run(urls, given))
+    with tempfile.TemporaryDirectory() as place, servers(Path(place), given.litellm) as started:
+        asyncio.run(run({name: one.url for name, one in started.items()}, given))
     return 0

@@ -69,10 +69,9 @@ def send(provider: Any, body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 async def bill(
-    elements: list[Any], played: list[Exchange], window: int, place: str, *, folds: bool
+    elements: list[Any], played: list[Exchange], policy: Any, place: str, *, folds: bool
 ) -> tuple[float, int]:
     """The money for all requests in US dollars, and the number of refused requests."""
-    from foldline.policy import Policy
     from foldline.proxy.api_calls import ApiCall
     from foldline.proxy.configuration import ProxySettings
     from foldline.proxy.conversations import Conversations
@@ -82,7 +81,6 @@ async def bill(
 
     clock = Clock()
     provider, refused = account(clock), 0
-    policy = replace(Policy.preset("balanced"), window_tokens=window)
     settings = ProxySettings(
         upstreams=Upstreams.parse(["http://127.0.0.1:9"]),
         ledger=place,
@@ -145,8 +143,12 @@ def main(argv: list[str]) -> int:
     options.add_argument("--data", required=True, help="a folder with session files")
     options.add_argument("--sessions", type=int, default=40)
     options.add_argument("--window", type=int, default=40_000)
+    options.add_argument("--policy", default="balanced", help="the preset")
     options.add_argument("--requests", type=int, default=150, help="at most this many requests of a session")
     given = options.parse_args(argv)
+    from foldline.policy import Policy
+
+    policy = replace(Policy.preset(given.policy), window_tokens=given.window)
     files = sorted(path for path in Path(given.data).rglob("*.jsonl*") if path.is_file())
     total, plain, worst, count = 0.0, 0.0, 0.0, 0
     for path in files:
@@ -161,8 +163,8 @@ def main(argv: list[str]) -> int:
             continue
         count += 1
         with tempfile.TemporaryDirectory() as place:
-            without, _ = asyncio.run(bill(elements, played, given.window, f"{place}/a.db", folds=False))
-            with_proxy, refused = asyncio.run(bill(elements, played, given.window, f"{place}/b.db", folds=True))
+            without, _ = asyncio.run(bill(elements, played, policy, f"{place}/a.db", folds=False))
+            with_proxy, refused = asyncio.run(bill(elements, played, policy, f"{place}/b.db", folds=True))
         ratio = with_proxy / without if without else 1.0
         total, plain, worst = total + with_proxy, plain + without, max(worst, ratio)
         print(f"{path.name[:12]}: {len(played):4} requests, {without:8.4f} → {with_proxy:8.4f} dollars, "

@@ -10,6 +10,8 @@ session's counter:
 - **all or in view**: every evidence message is shown or among the newest messages that fit the view (characters / 4).
 - **quoted**: for BFCL, the quoted sentence itself is in what was returned.
 
+Questions with several evidence messages are also printed by themselves: recall must find all parts of their answer.
+
 Settings were chosen on one half of the questions (`chosen on`); only the other half (`reported`) counts. Plain BM25
 (k1 1.2, b 0.75) gives the k best messages whatever they cost. With the extra `recall`, word vectors are used;
 `--without-vectors` leaves them out. `--scale 100000` measures the time and memory of a query instead.
@@ -24,15 +26,19 @@ import math
 import random
 import re
 import resource
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import foldline
+from foldline import Policy
 from foldline.message import Message, assistant, user
-from foldline.recall import search as recall_search
+from foldline.recall import candidates
 from foldline.recall.result import RecallResult
 from foldline.recall.search import TOKENS
 from foldline.recall.word_vectors import installed_vectors
@@ -40,7 +46,7 @@ from foldline.session import Session
 
 KS = (5, 10)
 SESSIONS = 33
-SCALE_QUESTIONS = 100
+SCALE_QUESTIONS, SCALE_BATCH = 100, 1_000
 MESSAGE_TOKENS = 4
 SEED = "recall"
 
@@ -220,7 +226,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--scale", type=int, default=0, help="measure queries in a session of so many messages")
     options = parser.parse_args(argv)
     if options.without_vectors:
-        vars(recall_search)["installed_vectors"] = lambda: None
+        vars(candidates)["installed_vectors"] = lambda: None
     vectors = "without" if options.without_vectors or installed_vectors() is None else "with"
     print(f"recall {vectors} word vectors, at most {TOKENS:,} tokens, in % of the questions")
     if options.scale:
@@ -243,6 +249,8 @@ class Outcome(NamedTuple):
     bm25: tuple[bool, ...]
     tokens: int
     seconds: float
+    has_several: bool
+    """Whether the question has several evidence messages."""
 
 
 def report(source: Source, half: str) -> bool:
@@ -254,15 +262,25 @@ def report(source: Source, half: str) -> bool:
         some = list(run(source, [case for case in source.cases if case.chosen_on == is_chosen_on]))
         print(f"\n{source.name}, {name}: {len(some)} questions", flush=True)
         for label in ("any", "share", "all", "all_or_in_view", "quoted", "bm25"):
-            row = [100 * sum(getattr(one, label)[at] for one in some) / max(1, len(some)) for at in range(len(KS))]
-            note = "plain BM25, all" if label == "bm25" else label.replace("_", " ")
-            print(f"    {note:<16}" + "".join(f"  top {k:<2} {value:5.1f}" for k, value in zip(KS, row, strict=True)))
+            row = _figures(label, some)
             if label == "any" and name == "reported":
                 is_low = any(value < goal for value, goal in zip(row, source.goals, strict=True))
+        several = [one for one in some if one.has_several]
+        print(f"  of them with several evidence messages: {len(several)} questions")
+        for label in ("any", "share", "all", "bm25") if several else ():
+            _figures(label, several)
         tokens, times = sorted(one.tokens for one in some), sorted(one.seconds for one in some)
         print(f"    tokens: mean {sum(tokens) / len(tokens):,.0f}, most {tokens[-1]:,}", end="; ")
         print(f"a query: p50 {1000 * times[len(times) // 2]:.1f} ms, p95 {1000 * times[int(len(times) * 0.95)]:.1f} ms")
     return is_low
+
+
+def _figures(label: str, some: Sequence[Outcome]) -> list[float]:
+    """Print one figure for each k, in % of the questions, and return the figures."""
+    row = [100 * sum(getattr(one, label)[at] for one in some) / max(1, len(some)) for at in range(len(KS))]
+    note = "plain BM25, all" if label == "bm25" else label.replace("_", " ")
+    print(f"    {note:<16}" + "".join(f"  top {k:<2} {value:5.1f}" for k, value in zip(KS, row, strict=True)))
+    return row
 
 
 def run(source: Source, cases: Sequence[Case]) -> Iterator[Outcome]:
@@ -307,6 +325,7 @@ def outcome(case: Case, session: Session, best: Sequence[int], start: int) -> Ou
         tuple([evidence <= set(best[:k]) for k in KS]),
         found.tokens,
         seconds,
+        len(evidence) > 1,
     )
 
 
@@ -316,10 +335,18 @@ def _quotes(found: RecallResult, k: int, quotes: Sequence[str]) -> bool:
 
 
 def scale(source: Source, count: int) -> int:
-    """Print the time and the memory of queries in one session with so many messages."""
+    """Print the time and the memory of queries in one session with so many messages, in a SQLite file."""
     pool = list({(message.role, message.text): message for case in source.cases for message in case.messages}.values())
     copies = (message for number in range(count // len(pool) + 1) for message in _numbered(pool, number))
-    session = session_of([message for message, _ in zip(copies, range(count), strict=False)])
+    with tempfile.TemporaryDirectory() as folder, foldline.open(Path(folder, "scale.db")) as house:
+        session = house.session("scale", policy=Policy(window_tokens=1_000_000_000))
+        for _ in range(0, count, SCALE_BATCH):
+            session.add(*islice(copies, min(SCALE_BATCH, count - len(session))))
+        session.recall("index")
+        return _scale_times(source, session)
+
+
+def _scale_times(source: Source, session: Session) -> int:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     times = []
     for case in source.cases[:SCALE_QUESTIONS]:
@@ -328,7 +355,7 @@ def scale(source: Source, count: int) -> int:
         times.append(time.process_time() - began)
     first, times = times[0], sorted(times[1:])
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"{count:,} messages, {len(times)} queries, processor time: first {1000 * first:.1f} ms, ", end="")
+    print(f"{len(session):,} messages, {len(times)} queries, processor time: first {1000 * first:.1f} ms, ", end="")
     print(f"p50 {1000 * times[len(times) // 2]:.1f} ms, p95 {1000 * times[int(len(times) * 0.95)]:.1f} ms; ", end="")
     print(f"memory that the queries added: {more:.0f} MB")
     return 0

@@ -22,8 +22,9 @@ from foldline.errors import FoldlineError
 from foldline.measure.message_size import message_tokens
 from foldline.message import Message
 from foldline.policy import Policy, presets
-from foldline.replay import context_segments, replay_steps, request_positions, without_usage
+from foldline.replay import replay_steps, request_positions
 from foldline.session import Session
+from foldline.session.transcript_session import context_segments, without_usage
 from foldline.wire import REQUEST_FORMATS, Transcript, read_all, render
 from foldline.wire.formats import element_format
 from foldline.wire.validate import check

@@ -29,7 +29,7 @@ from foldline.errors import Conflict
 from foldline.message import assistant, user
 from foldline.policy import Policy
 from foldline.session import Session
-from foldline.session.worker import LEASE_S
+from foldline.session.lease import LEASE_S
 from foldline.testing import Scripted, assert_sendable, proper
 
 POLICY = Policy.preset("balanced").but(

@@ -102,7 +102,7 @@ def exact(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
     for vocabulary in SIZES:
         counter = exact_counter(vocabulary, vocabulary)
         if counter is None:
-            raise SystemExit("no exact counter: pip install 'foldline[exact]'")
+            raise SystemExit("no exact counter: pip install '.[exact]'")
         encode = tiktoken.get_encoding(vocabulary).encode_ordinary
         same = [len(encode(text)) for text in golden_counts()[0]] == list(golden_counts()[1][vocabulary])
         for kind, some in texts.items():

@@ -153,7 +153,7 @@ def main(argv: list[str]) -> int:
     if given.data:
         sources["recorded"] = list(recorded(given.data))
     failed = 0
-    reader = "orjson" if importlib.util.find_spec("orjson") else "json (pip install 'foldline[fast]' is faster)"
+    reader = "orjson" if importlib.util.find_spec("orjson") else "json (pip install '.[fast]' is faster)"
     print(f"Python {sys.version.split()[0]}, events read by {reader}")
     for name, lines in sources.items():
         size = sum(map(len, lines))

@@ -18,7 +18,7 @@ GROUPS = {
     "Sessions": ("Session", "AsyncSession", "View", "Preview", "Need"),
     "Ledgers": ("open", "Ledger"),
     "One function": ("fit",),
-    "Existing clients": ("wrap",),
+    "Existing clients": ("wrap", "is_overflow"),
     "Digest models": ("digesters",),
     "Tools for the model": ("Tools", "AsyncTools"),
     "Policy": ("Policy",),
@@ -30,13 +30,15 @@ RETURNED = {
     "recall.result": ("RecallResult", "RecalledPassage", "RecalledMessage"),
     "recall.tools": ("ToolAnswer",),
     "session.reply_tee": ("ReplyTee",),
+    "digest.digester": ("DigesterCall", "DigesterReply"),
     "fold": ("Fold", "Digest"),
     "plan.plan": ("Plan",),
     "view.continuation": ("Continuation",),
     "session.record": ("Refusal",),
     "ledger.records": ("SessionInfo", "IntegrityFault"),
+    "events": ("Event",),
 }
-"""Values that are returned and not imported by name, by the module that defines them."""
+"""Values that are returned or passed to a digester, and not imported by name, by the module that defines them."""
 _FOR_WORKERS = {"reload", "refresh", "report_reply", "work", "emit", "timeline", "load"}
 """Attributes of a session that only foldline's own packages use."""
 
@@ -52,12 +54,28 @@ def reference() -> Iterator[str]:
         yield from (f"## {title}", "")
         for name in names:
             yield from _entry(name, getattr(foldline, name))
-    note = "You get these values from the functions above. Import them only to name their types."
+    yield from _events()
+    note = "Functions on this page return these values or pass them to your functions. Import them only for type hints."
     yield from ("## Returned values", "", note, "")
     for path, names in RETURNED.items():
         module = importlib.import_module(f"foldline.{path}")
         for name in names:
             yield from _entry(name, getattr(module, name), source=f"foldline.{path}")
+
+
+def _events() -> Iterator[str]:
+    """The kinds of events with their facts."""
+    from foldline.events import KINDS
+
+    yield from ("## Events", "")
+    yield from (
+        "A `listener` of `foldline.open` or of `Session` is called with each `Event`. `event.kind` is one of:",
+        "",
+    )
+    yield from ("| kind | `event.facts` | emitted when |", "|---|---|---|")
+    for kind, (facts, when) in KINDS.items():
+        yield f"| `{kind}` | {', '.join(f'`{fact}`' for fact in facts)} | {when} |"
+    yield ""
 
 
 def _entry(name: str, value: Any, source: str = "") -> Iterator[str]:
@@ -91,7 +109,7 @@ def _class(name: str, value: type, *, is_returned: bool) -> Iterator[str]:
     if bases:
         yield from (f"A subclass of `{bases[0]}`.", "")
     if name == "Policy":
-        yield from ("[The policy](policy.md#the-knobs) lists all knobs.", "")
+        yield from ("[The policy](policy.md#knobs) lists all knobs.", "")
     has_fields = (is_value or issubclass(value, Enum)) and name != "Policy"
     members = [*(_fields(value) if has_fields else ()), *_members(value)]
     yield from (*members, "") if members else ()
@@ -109,7 +127,7 @@ def _fields(value: type) -> Iterator[str]:
         is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
         text = f": {_line(str(ast.literal_eval(after.value)))}" if is_text and isinstance(after, ast.Expr) else ""
         if isinstance(node.value, ast.Call):  # a dataclass field with options
-            node.value = next((each.value for each in node.value.keywords if each.arg == "default"), None)  # type: ignore[assignment]
+            node.value = next((each.value for each in node.value.keywords if each.arg == "default"), None)
         yield f"- `{ast.unparse(node)}`{text}"
 
 
@@ -148,7 +166,7 @@ def _signature(name: str, function: Any, width: int = 100) -> list[str]:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    star = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    star = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
     default = "" if parameter.default is inspect.Parameter.empty else f" = {_value(parameter.default)}"
     return f"{star}{parameter.name}: {_type(parameter.annotation)}{default}"
 

@@ -9,34 +9,48 @@ The page's screenshots and browser tests show such a ledger.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import foldline
 from foldline.cli.demo import recording
-from foldline.message import Message, Usage
-from foldline.replay import CachedCounter, CostAccount, without_usage
+from foldline.message import Message, Usage, system
+from foldline.replay import CachedCounter, CostAccount
 from foldline.session import Ledger, Session
+from foldline.session.transcript_session import without_usage
 from foldline.wire import read
 
 MODEL = "claude-sonnet-5"
 STEP_S, PAUSE_S = 40.0, 1500.0
 """Seconds between two requests, and the length of the pause in which the cache expires."""
-START = 1_794_900_000.0
+LENGTH_S = 3 * 3600.0
+"""How many seconds ago the first request was made."""
 
 
-def play(session: Session, messages: Iterable[Message], *, pause_at: int = 0, step_s: float = STEP_S) -> None:
+class Clock:
+    """The time in the recording, from which the ledger takes the times of folds."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def __call__(self) -> float:
+        """The time in seconds since 1970."""
+        return self.at
+
+
+def play(session: Session, messages: Iterable[Message], clock: Clock, *, pause_at: int = 0) -> None:
     """Add messages as an agent does: build the view before each reply, and add the reply with its usage."""
     counter = CachedCounter(session.model.name)
     account = CostAccount(counter, session.state.tools + 3_000)
-    at, requests = START, 0
+    at, requests = clock.at, 0
     for message in without_usage(messages):
-        at += step_s / 4
+        clock.at = at = at + STEP_S / 4
         timed = replace(message, meta=replace(message.meta, at=at, model=session.model.name))
         if message.role == "assistant":
             requests += 1
-            at += PAUSE_S if requests == pause_at else step_s
+            clock.at = at = at + (PAUSE_S if requests == pause_at else STEP_S)
             view, before = session.view(), account.read
             tokens = account.send(view.messages, at)
             read = account.read - before
@@ -49,21 +63,22 @@ def play(session: Session, messages: Iterable[Message], *, pause_at: int = 0, st
 
 def example_ledger(path: str | Path, files: Iterable[str] = (), *, window: int = 24_000) -> Ledger:
     """A ledger with a long session that was folded several times, and two short ones."""
-    opened = foldline.open(path)
+    clock = Clock(time.time() - LENGTH_S)
+    opened = foldline.open(path, clock=clock)
     recorded = recording()
     policy = foldline.Policy.preset("balanced").but(window_tokens=window, reply_tokens=2_000, digest_tokens=1_200)
     session = opened.session("fix-the-parser", model=MODEL, policy=policy, tools=recorded.tools)
-    play(session, recorded.messages, pause_at=31)
+    play(session, recorded.messages, clock, pause_at=31)
     session.pin(handle="#1", name="task")
-    short = opened.session("fix-the-parser.2", model=MODEL, tools=recorded.tools)
-    play(short, recorded.messages[:24])
-    play(opened.session("release-notes", model="gpt-5.1", tools=recorded.tools), recorded.messages[:60])
+    short = opened.session("fix-the-parser/search", model=MODEL, tools=recorded.tools)
+    play(short, [system("You search the code for another agent."), *recorded.messages[1:24]], clock)
+    notes = opened.session("release-notes", model="gpt-5.1", tools=recorded.tools)
+    play(notes, [system("You write release notes."), *recorded.messages[1:60]], clock)
     for file in files:
         transcript = read(file)
         name = Path(file).name.split(".")[0][:40]
-        play(
-            opened.session(name, model=MODEL, policy=policy.but(window_tokens=64_000)), transcript.messages, pause_at=31
-        )
+        own = opened.session(name, model=MODEL, policy=policy.but(window_tokens=64_000))
+        play(own, transcript.messages, clock, pause_at=31)
     return opened
 
 

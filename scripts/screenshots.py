@@ -63,8 +63,10 @@ def views(session: str) -> dict[str, str]:
         "window": tab("window"),
         "transcript": tab("transcript"),
         "message": tab("transcript", message=96),
+        "compare": tab("window", request=31, against=20),
+        "found": tab("transcript", message=20, find="prune_arrival_ratio"),
         "folds": tab("folds", fold=4),
-        "recall": tab("recall", q="Permission denied"),
+        "recall": tab("recall", q="prune_arrival_ratio"),
         "money": "#/money",
         "replay": "#/replay",
     }
@@ -91,9 +93,8 @@ def take(address: str, folder: Path, session: str, only: str = "") -> None:
                         page.locator("#window").select_option("32000")
                         page.locator("#file").set_input_files(ROOT / "src" / "foldline" / "cli" / "demo.json.gz")
                     page.wait_for_timeout(5_000 if name == "replay" else 2_500)
-                    page.screenshot(
-                        path=folder / f"{name}-{size}-{theme}.png", full_page=name not in ("transcript", "message")
-                    )
+                    is_long = name not in ("transcript", "message", "found")
+                    page.screenshot(path=folder / f"{name}-{size}-{theme}.png", full_page=is_long)
                 context.close()
         browser.close()
 

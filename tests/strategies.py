@@ -20,7 +20,7 @@ from foldline.wire.formats import REQUEST_FORMATS, format_of
 from foldline.wire.rendering import leading_system, render
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-ROLES = ("user", "assistant", "system", "tool", "narrator")
+ROLES = ("user", "assistant", "system", "tool")
 KINDS = ("", "note", "digest", "shell", "legend")
 
 

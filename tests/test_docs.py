@@ -39,6 +39,12 @@ def test_readme_has_code_by_line_eight() -> None:
     assert "```" in "\n".join((ROOT / "README.md").read_text().splitlines()[:8])
 
 
+def test_an_extra_is_installed_from_the_folder_of_the_repository() -> None:
+    """The package is on no index, so `pip install 'foldline[…]'` would fail."""
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/**/*.md"), *ROOT.glob("src/**/*.py")]
+    assert not [file for file in files if re.search(r"pip install '?foldline\b", file.read_text())]
+
+
 def test_no_page_names_a_machine() -> None:
     for page in [*DOCS["pages"](), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         assert not {"/work/", "/root/", "../shared"} & set(_words(page.read_text())), page

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,8 @@ def _run_a_while(line: str, folder: Path, environment: dict[str, str]) -> tuple[
         until = time.monotonic() + 10
         while started.poll() is None and not output.stat().st_size and time.monotonic() < until:
             time.sleep(0.05)
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(timeout=0.5)  # a command that printed an error ends by itself
         if (code := started.poll()) is None:
             started.send_signal(signal.SIGTERM)
             started.wait(timeout=20)

@@ -23,13 +23,13 @@ MAY_IMPORT = {
     "fold": {"message"},
     "policy": {"errors"},
     "tool_calls": BASE,
-    "human_input": set[str](),
+    "human_input": {"message"},
     "call_outcomes": {"human_input", "tool_calls"},
     "events": BASE,
     "redact": BASE,
     "models": BASE,
     "measure": BASE | {"models"},
-    "plan": BASE | {"models", "measure", "tool_calls"},
+    "plan": BASE | {"models", "measure", "tool_calls", "human_input"},
     "wire": BASE | {"models", "measure"},
     "ledger": BASE,
 }
@@ -37,7 +37,7 @@ MAY_IMPORT["digest"] = BASE | {"models", "measure", "tool_calls", "plan", "ledge
 MAY_IMPORT["digest"] |= {"human_input", "call_outcomes"}
 MAY_IMPORT["view"] = MAY_IMPORT["recall"] = MAY_IMPORT["digest"]
 MAY_IMPORT["digest"] = MAY_IMPORT["view"] | {"view"}
-MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "recall", "events"}
+MAY_IMPORT["session"] = MAY_IMPORT["digest"] | {"digest", "digesters", "recall", "events"}
 MAY_IMPORT["testing"] = MAY_IMPORT["session"] | {"session"}
 MAY_IMPORT["digesters"] = MAY_IMPORT["digest"] | {"digest"}
 MAY_IMPORT["replay"] = MAY_IMPORT["session"] | {"session"}
@@ -108,7 +108,7 @@ PUBLIC = [
         "digesters",
         "fit",
     ],
-    *["open", "parse", "read", "render", "wrap"],
+    *["is_overflow", "open", "parse", "read", "render", "wrap"],
 ]
 
 

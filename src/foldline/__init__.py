@@ -1,4 +1,4 @@
-"""foldline keeps a long LLM conversation inside the model's context window, and keeps every message for ever.
+"""foldline keeps a long LLM conversation inside the model's context window, and stores every message permanently.
 
 The public names are imported when they are first used, so that `import foldline` is fast.
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from foldline.session.async_tools import AsyncTools
     from foldline.view.compose import View
     from foldline.wire import Rendered, Request, Transcript, parse, read, render
+    from foldline.wire.overflow_signals import is_overflow
 
 __version__ = "0.2.0"
 
@@ -29,7 +30,7 @@ __all__ = ["AsyncSession", "AsyncTools", "Tools"]
 __all__ += ["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
 __all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]
 __all__ += ["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse"]
-__all__ += ["digesters", "fit", "read", "render", "wrap"]
+__all__ += ["digesters", "fit", "is_overflow", "read", "render", "wrap"]
 
 _MODULES = {
     "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
@@ -44,6 +45,7 @@ _MODULES = {
     "session.async_tools": ("AsyncTools",),
     "view.compose": ("View",),
     "wire": ("Rendered", "Request", "Transcript", "parse", "read", "render"),
+    "wire.overflow_signals": ("is_overflow",),
 }
 
 

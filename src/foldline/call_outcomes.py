@@ -1,8 +1,8 @@
-"""The outcome of a tool call, as far as its result proves one.
+"""The outcome of a tool call, if the result of the call proves an outcome.
 
-An outcome is stated only if the record proves it: by an exit status, by the tool's error flag, or by a last line that a
-test runner or a linter prints at its end. The exit status of a pipe is that of its last program, so `go test | tail`
-proves nothing by it. Every other call just ran.
+The proof is an exit status, the tool's error flag, or the last line that a test runner or a linter prints. The exit
+status of a pipe is the exit status of its last program, so the status of `go test | tail` proves nothing about `go
+test`. If nothing proves an outcome, foldline states only that the call ran.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PASSED, FAILED, REFUSED, INTERRUPTED, UNKNOWN = "passed", "failed", "refused", "
 _KILLED = frozenset({124, 130, 137, 143, -2, -9, -15})
 """Exit statuses of a command that was stopped from outside: by a signal, or by a time limit."""
 _INTERRUPTED = ("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted")
-"""How the result, or the last line of the result, of an interrupted call begins."""
+"""If a call was interrupted, its result or the last line of its result begins with one of these texts."""
 _ENDS_CHARS = 4_000
-"""Number of characters at the start and at the end of a result that are read."""
+"""Only this number of characters at the start and at the end of a result are read."""
 _LINE_CHARS = 200
 _EXIT_LINE = re.compile(
     r"\W{0,3}(?:(?:process )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[\s:=]{1,3}(-?\d{1,3})\W{0,2}",
@@ -30,7 +30,7 @@ _PIPE = re.compile(r"(?<!\|)\|(?![|&])|\|&")
 _SEVERAL = re.compile(r"\|\||;|(?<![&>])&(?![&>\d])|\n")
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
 _LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
-"""Filters after which the last line of the output is still the last line that the program printed."""
+"""Filters that keep the last line of their input, so that the last line of the output is still the program's own."""
 _ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
 """Programs whose exit status 1 may mean "no" and not a failure."""
 _PASSED_LINE = re.compile(
@@ -62,7 +62,7 @@ _TOOL_ERRORS = (
     *("<tool_use_error>", "Error: ", "Error calling tool", "String to replace not found", "File has not been read"),
     *("Failed to ", "No such file", "InputValidationError"),
 )
-"""How results begin that say that an edit or a read was not done."""
+"""The beginnings of results that say that an edit or a read was not done."""
 _TAGS = re.compile(r"</?[a-z_]{4,30}>")
 """Tags that agent programs put around an error."""
 
@@ -77,7 +77,7 @@ class CallOutcome(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing says that the call failed, was refused or was interrupted."""
+        """False if the call failed, was refused or was interrupted; otherwise True."""
         return self.status in {PASSED, UNKNOWN}
 
 
@@ -111,7 +111,7 @@ def _last_line(text: str) -> str:
 
 
 def _exit_status(lines: list[str]) -> int | None:
-    """The exit status that a result states in one of its first or last lines; None if it states none."""
+    """The exit status in one of the first two lines or in the last line of a result; None if there is none."""
     for line in (*lines[:2], *lines[-1:]):
         found = _EXIT_LINE.fullmatch(line)
         if found is None and line.startswith("{"):
@@ -140,13 +140,13 @@ def _run_status(command: str, exit_status: int | None, text: str, last: str, *, 
 
 
 def _proves_all(bare: str) -> bool:
-    """Whether the end of a command line is reached only if everything before it succeeded."""
+    """Whether the last command of a command line runs only if all earlier commands succeeded."""
     *before, _ = bare.split("&&")
     return not _SEVERAL.search(bare) and not any(map(_PIPE.search, before))
 
 
 def error_line(text: str) -> str:
-    """The line of a result that says best what went wrong."""
+    """The line of a result that best says what went wrong."""
     lines = [_TAGS.sub("", line).strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not _EXIT_LINE.fullmatch(line)]
     found = (line for pattern in (_ERROR_LINE.match, _ERROR_WORD.search) for line in lines if pattern(line))

@@ -27,6 +27,27 @@ class InputError(FoldlineError):
     """Input that cannot be read."""
 
 
+def check_type(value: object, kind: type | tuple[type, ...], what: str, *, hint: str) -> None:
+    """Raise `InputError` if a value does not have the required type. True and False do not count as numbers.
+
+    >>> check_type(5, str, "the text of a pin", hint='pin("the port is 4711")')
+    Traceback (most recent call last):
+    foldline.errors.InputError: the text of a pin must be str, not int: pin("the port is 4711")
+    """
+    if not isinstance(value, kind) or isinstance(value, bool):
+        kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+        raise InputError(f"{what} must be {kinds}, not {type(value).__name__}", hint=hint)
+
+
+def extra_hint(extra: str) -> str:
+    """The hint for an error if the packages of an extra are missing.
+
+    >>> extra_hint("mcp")
+    "install foldline[mcp]; in a clone of foldline: pip install '.[mcp]'"
+    """
+    return f"install foldline[{extra}]; in a clone of foldline: pip install '.[{extra}]'"
+
+
 class WireError(InputError):
     """Input that does not follow its format. The error names the file, the line and the field."""
 
@@ -38,7 +59,10 @@ class WireError(InputError):
         self.reason = message
 
     def at(self, *, file: str = "", line: int = 0) -> WireError:
-        """The same error with this file and line added. If the error already names a file or a line, that is kept."""
+        """The same error with this file and line added.
+
+        If the error already names a file or a line, its own value is kept.
+        """
         return WireError(self.reason, file=self.file or file, line=self.line or line, field=self.field, hint=self.hint)
 
 
@@ -71,7 +95,7 @@ class Cancelled(FoldlineError):
 
 
 class LedgerError(FoldlineError):
-    """The ledger cannot be read or written. Writes that were confirmed before are not lost."""
+    """The ledger cannot be read or written. Writes that were already confirmed are not lost."""
 
 
 class Conflict(LedgerError):
@@ -87,13 +111,13 @@ class LedgerBusy(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The ledger cannot be reached or written: no such file or host, read-only, disk full, connection lost."""
+    """The ledger cannot be reached or written, for example because the disk is full or the connection was lost."""
 
     retryable = True
 
 
 class LedgerCorrupt(LedgerError):
-    """The database is damaged, or not a ledger."""
+    """The database is damaged, or is not a ledger."""
 
 
 class LedgerTooNew(LedgerError):

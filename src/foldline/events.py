@@ -1,7 +1,8 @@
 """Events of a session. Events go to the caller's listener, the log, and the current OpenTelemetry span.
 
-An event is emitted after it has happened: "committed" means that the fold is in the ledger. An exception in a listener
-does not disturb the session. Events hold numbers, names and reasons, never the text of a message.
+An event is emitted after it has happened. For example, "committed" means that the fold is already in the ledger. An
+exception in a listener does not disturb the session. Events hold numbers, names and reasons, never the text of a
+message.
 """
 
 from __future__ import annotations
@@ -11,11 +12,29 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-KINDS = (
-    *("measured", "assumed", "warned", "planned", "started", "committed", "skipped", "failed"),
-    *("pruned", "recalled", "repaired", "interrupted", "truncated"),
-)
-"""All kinds of events."""
+KINDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "measured": (("tokens", "usable"), "`view` measured the request, before a fold"),
+    "assumed": (("window", "reason"), "the window of the model is a guess; once for each model"),
+    "warned": (("reason",), "a rule with the action `warn` or `pause` begins to fire"),
+    "planned": (("cut", "reason"), "a fold will be made"),
+    "started": (("cut", "by"), "the digest is being written: `by` names the model, or is `local`"),
+    "committed": (
+        ("cut", "before", "after", "by", "thinking_left_out"),
+        "the fold is in the record; `before` and `after` are the tokens of the request",
+    ),
+    "skipped": (("reason",), "a fold was due or asked for, and was not made"),
+    "failed": (("cause",), "the model wrote no usable digest, or a background fold failed"),
+    "pruned": (("results",), "large results became stubs, on arrival or at a fold"),
+    "unbound": (
+        ("messages",),
+        "thinking was written for another model, other tools or other messages, and is left out (see also `committed`)",
+    ),
+    "repaired": (("messages",), "added messages break a rule of the provider; the view is repaired"),
+    "interrupted": (("stop", "lost"), "a streamed reply ended too early; what was received is in the session"),
+    "recalled": (("handle", "tokens"), "`recall` returned messages"),
+    "truncated": (("sent", "read"), "the proxy saw that the provider read far fewer tokens than were sent"),
+}
+"""All kinds of events: the names of their facts, and when they are emitted."""
 
 TRACE = "opentelemetry.trace"
 """The name of OpenTelemetry's module. If the program has imported it, events are added to the current span."""

@@ -15,7 +15,7 @@ from foldline.message import Message, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The loss report: which facts of the folded messages the digest shows."""
+    """The loss report: how many facts of the folded messages the digest shows, and which facts are missing."""
 
     facts: int
     """Number of facts in the folded messages."""
@@ -40,7 +40,10 @@ class Loss:
         left = self.facts - self.kept
         if left:
             most = ", the most important" if left > len(self.missing) else ""
-            lines += [f"{left:,} are only available by recall{most}:", *(f"  {fact}" for fact in self.missing)]
+            lines += [
+                f"{left:,} {'is' if left == 1 else 'are'} only available by recall{most}:",
+                *(f"  {fact}" for fact in self.missing),
+            ]
         if self.unsourced:
             lines.append("claimed by the digest but not found in the folded messages:")
             lines += [f"  {claim}" for claim in self.unsourced]
@@ -62,7 +65,7 @@ NO_TARGET = Target()
 class NativeSummary:
     """A provider's own summary of the folded messages: a signed or encrypted block that only this provider can read.
 
-    The block can be read only by the account that received it. A session is assumed to use the same account later.
+    Only the account that received the block can use it. foldline assumes that a session always uses the same account.
     """
 
     message: Message
@@ -89,7 +92,7 @@ class Digest:
     compaction block), or the name of a model.
     """
     cause: str = ""
-    """Why a local digest was written instead of a model's; "" if no model was asked."""
+    """Why a local digest was written although a model was to write it; "" if there is no such reason."""
     loss: Loss | None = None
     usage: Usage | None = None
     """Token usage of all requests that were made to write this digest."""
@@ -104,14 +107,15 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """The record of one fold: the messages before `cut` are no longer in the view.
+    """The record of one fold. The messages before `cut` are no longer in the view, except for two groups.
 
-    Two groups of these messages stay in the view: `pinned` is shown before the digest; `carried` (the newest prompt and
-    open calls) is shown after it. `stubs` maps the index of a kept message to its pruned form and to the size of this
-    form in tokens.
+    The group `pinned` is shown before the digest. The group `carried` (the newest prompt and open calls) is shown after
+    the digest. `stubs` maps the index of a kept message to its pruned form and to the size of this form in tokens.
     """
 
     cut: int
+    lead: int = 0
+    """Number of system messages at the start, which stay in the view."""
     digest: Digest | None = None
     digest_tokens: int = 0
     pinned: tuple[int, ...] = ()
@@ -125,14 +129,35 @@ class Fold:
     before: int = 0
     after: int = 0
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """What foldline learned from the provider's usage figures about its token estimates, and for which model. A
-    reopened session starts with these corrections.
+    """Corrections of the token estimates, computed from the provider's usage figures, and the model that they are for.
+
+    A reopened session starts with these corrections.
     """
 
+    @property
+    def left(self) -> tuple[range, ...]:
+        """Indexes of the messages before the cut that are no longer in the view.
+
+        >>> Fold(cut=9, lead=1, pinned=(1,), carried=(7,)).left
+        (range(2, 7), range(8, 9))
+        """
+        first, found = self.lead, []
+        for stop in sorted({index for index in (*self.pinned, *self.carried) if index < self.cut} | {self.cut}):
+            if first < stop:
+                found.append(range(first, stop))
+            first = max(first, stop + 1)
+        return tuple(found)
+
+    def shows(self, index: int) -> bool:
+        """Whether a view with this fold shows a message and does not shorten it."""
+        if index < self.lead:
+            return True
+        return index not in self.stubs and (index >= self.cut or index in self.pinned or index in self.carried)
+
     def __str__(self) -> str:
-        stay = len(self.pinned) + len(self.carried)
-        kept = f", but {stay:,} of them stay" if stay else ""
-        lines = [f"{self.cut:,} messages left the view{kept}: ~{self.before:,} → ~{self.after:,} tokens. {self.reason}"]
+        left, stay = sum(map(len, self.left)), len({*self.pinned, *self.carried})
+        kept = f" ({stay:,} before the cut {'stays' if stay == 1 else 'stay'})" if stay else ""
+        lines = [f"{left:,} messages left the view{kept}: ~{self.before:,} → ~{self.after:,} tokens. {self.reason}"]
         if self.stubs:
             lines.append(f"{len(self.stubs):,} later results were shortened")
         if self.digest is not None:

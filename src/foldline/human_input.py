@@ -2,12 +2,14 @@
 answered.
 
 Agent programs put text of their own into messages with the user's role: reminders, notices, the open file, their own
-summary of the conversation. The digest and the watch leave these out in the same way.
+summary of the conversation. The plan, the digest and the watch use the same functions to leave such text out.
 """
 
 from __future__ import annotations
 
 import re
+
+from foldline.message import Message, Text, ToolResult
 
 CLIENT_DIGEST = "This session is being continued"
 """How an agent program's own digest of a compacted conversation begins."""
@@ -19,8 +21,12 @@ _NOT_HUMAN = (
     "[Request interrupted by user",
     "Caveat: The messages",
     "Base directory for this skill:",
+    "<skill>\n<name>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_shell_command>",
 )
-"""How texts begin that have the user's role but were not written by a person."""
+"""The beginnings of texts that have the user's role but were not written by a person."""
 _CLIENT_TAG = re.compile(
     r"<(system-reminder|local-command-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS"
     r"|command-message)>"
@@ -28,7 +34,7 @@ _CLIENT_TAG = re.compile(
 """Opening tags of text that agent programs add to the user's message."""
 _TAGS_AROUND = re.compile(r"</?(?:command-(?:name|args)|user_query|task|bash-input)>")
 """Tags that agent programs put around the user's own words."""
-_INSTRUCTION_FILE = re.compile(r"(?:^|\n)# (?:AGENTS|CLAUDE|GEMINI)\.md instructions for [^\n]*")
+_INSTRUCTION_FILE = re.compile(r"(?:^|\n)# (?:AGENTS|CLAUDE|GEMINI)\.md instructions(?: for [^\n]*)?(?=\n|$)")
 _CLIENT_COMMANDS = frozenset(
     {
         *("/clear", "/compact", "/config", "/context", "/cost", "/doctor", "/exit", "/help", "/hooks", "/ide"),
@@ -38,6 +44,11 @@ _CLIENT_COMMANDS = frozenset(
 )
 """Commands that the user gives to the agent program, not to the model."""
 
+_MACHINE_STARTS = (*_NOT_HUMAN, CLIENT_DIGEST, "# AGENTS.md", "# CLAUDE.md", "# GEMINI.md", "/")
+"""The beginnings of prompts that may contain only text of the agent program. Every other prompt without tags was
+written by a person.
+"""
+
 PLAN_TOOL = "ExitPlanMode"
 QUESTION_TOOLS = (PLAN_TOOL, "AskUserQuestion")
 """Tools by which the agent asks the user to approve or to choose."""
@@ -46,14 +57,24 @@ PLAN_HEADING = "## Approved Plan:"
 _REFUSED = "The user doesn't want to "
 _COMMENT = "To tell you how to proceed, the user said:"
 _COMMENT_CHARS = 10_000
+_CORRECTION_CHARS = 300
+_CORRECTION = re.compile(
+    r"\W{0,4}(?:no|nope|stop|wait|don'?t|do not|never|not|instead|wrong|actually|undo|revert|nein|不)\b", re.IGNORECASE
+)
+"""Matches the beginning of a prompt that corrects the agent."""
+_CORRECTING_WORDS = re.compile(
+    r"\b(?:i (?:said|told you|asked)|not what i|that'?s (?:wrong|not)|instead of|must (?:not|never))\b", re.IGNORECASE
+)
+_IN_CORRECTING_WORDS = ("i said", "i told", "i asked", "what i", "s wrong", "s not", "instead", "must n")
+"""Every match of `_CORRECTING_WORDS` contains one of these. They are searched first, because this is faster."""
 _AFTER_COMMENT, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""The start of a text that the agent program adds after the user's words, and of a text that it writes instead of
-them.
+"""The start of a text that the agent program adds after the user's words, and the start of a text that it writes in
+place of the user's words.
 """
 
 
 def human_words(text: str) -> str:
-    """What a person wrote in a text with the user's role; "" if nothing.
+    """What a person wrote in a text with the user's role; "" if the person wrote nothing.
 
     >>> human_words("<system-reminder>be brief</system-reminder>fix it")
     'fix it'
@@ -79,6 +100,37 @@ def human_words(text: str) -> str:
     return "" if words in _CLIENT_COMMANDS or words.startswith(_NOT_HUMAN) else words
 
 
+def is_human_prompt(message: Message) -> bool:
+    """Whether a message is a prompt that contains more than text of the agent program.
+
+    A prompt with media counts. The agent program's own digest also counts, because it replaces earlier prompts.
+    """
+    if not message.is_prompt:
+        return False
+    parts = message.parts
+    text = parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else message.text
+    if "<" not in text and not text.lstrip().startswith(_MACHINE_STARTS):
+        return True  # most prompts, without a further search
+    if any(not isinstance(part, Text | ToolResult) for part in parts):
+        return True
+    return not text.strip() or is_client_digest(text) or bool(human_words(text))
+
+
+def is_correction(text: str) -> bool:
+    """Whether a prompt corrects the agent.
+
+    A correction is short. It begins like a correction, or contains words that are typical of a correction.
+
+    >>> is_correction("No, keep the old names."), is_correction("Now test it.")
+    (True, False)
+    """
+    if len(text) > _CORRECTION_CHARS:
+        return False
+    lower = text.lower()
+    may_have = any(words in lower for words in _IN_CORRECTING_WORDS)
+    return _CORRECTION.match(text) is not None or (may_have and _CORRECTING_WORDS.search(text) is not None)
+
+
 def is_client_digest(text: str) -> bool:
     """Whether a text is an agent program's own digest of a conversation that it compacted."""
     return text.lstrip().startswith(CLIENT_DIGEST)
@@ -90,7 +142,7 @@ def is_refusal(result: str) -> bool:
 
 
 def refusal_comment(result: str) -> str:
-    r"""What a person said when refusing a call, from the call's result; "" if nothing.
+    r"""The comment of a person who refused a call, taken from the call's result; "" if there is no comment.
 
     >>> refusal_comment("The user doesn't want to proceed. To tell you how to proceed, the user said:\nnot yet")
     'not yet'
@@ -100,14 +152,15 @@ def refusal_comment(result: str) -> str:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text with the user's role is a command to the agent program, whose own text follows as a prompt."""
+    """Whether a text with the user's role is a command to the agent program. The program then adds its own prompt."""
     return "<command-name>" in text
 
 
 def user_answer(call: str, result: str) -> tuple[str, str] | None:
-    """What a person answered to a question of the agent, and the plan that the person approved; None for other calls.
+    """A person's answer to a question of the agent, and the plan that the person approved.
 
-    `call` is the name of the tool, or a text that begins with it.
+    Returns None if the tool is not in `QUESTION_TOOLS`. The plan is "" if there is none. `call` is the name of
+    the tool, or a text that begins with this name.
     """
     if not call.startswith(QUESTION_TOOLS):
         return None

@@ -20,8 +20,9 @@ _BLANK = " \t\n\r"
 _BOM = "\ufeff"
 _INDENT = re.compile(r"^([ \t]+)\"", re.MULTILINE)
 _WAS_EMPTY = " "
-"""`put` writes this text after the first item of a container that was empty. If `cut` removes the item later, it finds
-this text and keeps the empty container.
+"""`put` writes this text after the first item of a container that was empty.
+
+If `cut` later removes the item, this text tells it to keep the empty container.
 """
 _space = re.compile(r"[ \t\n\r]*").match
 _decode: _Decode = json.JSONDecoder().raw_decode
@@ -98,7 +99,7 @@ def _has_utf8(text: str) -> bool:
 
 
 def scan(text: str, *lists: str) -> Scan:
-    """Read a JSON object with the position of every field, and of every element of the fields in `lists`.
+    """Read a JSON object. Returns the position of every field, and of every element of the list fields in `lists`.
 
     >>> found = scan('{"model": "m", "messages": [{"role": "user"}, 2]}', "messages")
     >>> [found.text[e.start:e.end] for e in found.elements["messages"]]
@@ -300,7 +301,7 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
 
 
 def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
-    """The text of a new item. The text has several lines that are indented by `base`, or one line if `base` is None."""
+    """The text of a new item: one line if `base` is None, else several lines with `base` added to their indentation."""
     json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
     return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))
 

@@ -15,12 +15,16 @@ ROLES = ("system", "user", "assistant", "tool")
 KINDS = ("", "shell", "note", "digest", "branch_digest")
 """The kinds of message: ordinary message, shell command with its output, note, digest, digest of another branch."""
 
+REPLY_TO_VIEW = "reply-to-view-"
+"""Prefix of the ids that a session makes for replies without an id."""
+
 
 class Wire(NamedTuple):
     """The form in which a message or a part arrived.
 
-    `value` is the parsed JSON value, which foldline never changes. `raw` is its exact text if it arrived as bytes, else
-    None. `exact` is False after the parts were edited; rendering then replaces the edited fields of `value`.
+    `value` is the parsed JSON value, which foldline never changes. `raw` is the exact text of `value` if it arrived as
+    bytes, else None. `exact` is False after the parts were edited. Rendering then takes the edited fields from the
+    parts, and all other fields from `value`.
     """
 
     format: str
@@ -30,8 +34,9 @@ class Wire(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The provider's token figures for a request. No token is counted in two of `input`, `cache_read` and
-    `cache_write`.
+    """The provider's token figures for a request.
+
+    Each prompt token is counted once: in `input`, in `cache_read` or in `cache_write`.
 
     >>> Usage(input=10, cache_read=90, output=5).prompt
     100
@@ -137,7 +142,10 @@ class Meta:
     """Facts about a message that are not part of its content."""
 
     reply: str = ""
-    """The provider's id of the model reply that contains the message. A reply may consist of several messages."""
+    """The provider's id of the model reply that contains the message. A reply may consist of several messages.
+
+    A session makes an id for a reply that has none, if the session knows which view the reply answers.
+    """
     model: str = ""
     stop: str = ""
     """The reason why the model stopped, as the provider names it."""
@@ -180,13 +188,13 @@ class Message:
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The tool results this message carries."""
+        """The tool results in this message."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a person wrote the message: its role is user, it has no kind, and it contains more than tool
-        results.
+        """Whether the message asks for a reply: its role is user, it has no kind, and it contains more than tool
+        results. The agent program may have written it; see `human_input.is_human_prompt`.
         """
         return (
             self.role == "user"
@@ -195,9 +203,9 @@ class Message:
         )
 
     def with_parts(self, *parts: Part) -> Message:
-        """The message with other parts.
+        """The message with new parts.
 
-        When it is rendered, only fields that are not parts are taken from its wire form.
+        When the message is rendered, the new parts are used. All other fields are taken from the message's wire form.
         """
         return replace(self, parts=parts, wire=self.wire and self.wire._replace(raw=None, exact=False))
 

@@ -1,7 +1,8 @@
 """Every text that replaces something missing in a view, and the functions that recognise these texts.
 
-A placeholder says what is missing and why. If `recall` can return the missing content, the placeholder names its
-handle. All placeholders are in this module, so that the code that writes them and the code that recognises them agree.
+A placeholder says what is missing and why. If `recall` can return the missing content, the placeholder names the handle
+of this content. All placeholders are in this module, so that the code that writes them and the code that recognises
+them agree.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ UNREADABLE_SUMMARY = (
 REDACTED = "[redacted "
 """The start of the placeholder for a secret. The kind of the secret and `]` follow."""
 OMISSION = "[…]"
-"""Marks the places in an excerpt at which text is left out."""
+"""Marks each position in an excerpt at which text is left out."""
 REMOVED_ORDER = "(a line that gave orders to the reader was left out)"
 """Replaces a line of a digest that gave instructions to its reader."""
 _CUT_OFF = "[Your reply was cut off at its length limit"
@@ -66,8 +67,9 @@ def shortened(missing: int, handle: str) -> str:
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
-    """The text that replaces messages if they are folded without a digest. With `partly`, some messages of the range
-    `handle` stay in the view.
+    """The text that replaces messages if they are folded without a digest.
+
+    With `partly`, some messages of the range `handle` stay in the view.
 
     >>> missing_messages(12, "#2-13")
     '[12 earlier messages not shown here: #2-13, ask recall for them]'
@@ -79,20 +81,43 @@ def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
 def condensed_messages(count: int, handle: str = "", *, partly: bool = False) -> str:
     """The line of a digest that says how many messages the digest replaces.
 
-    With a handle, the line also says which messages.
+    If a handle is given, the line also contains the handle.
     """
     place = f": {'of ' * partly}{handle}, ask recall for them" if handle else ""
     return f"{count} earlier message{'s were' if count != 1 else ' was'} condensed{place}."
 
 
+def last_condensed(text: str) -> int:
+    """The number of the last message that a digest replaces; 0 if it is unknown.
+
+    The number is read from the line that `condensed_messages` wrote.
+
+    >>> last_condensed(condensed_messages(12, "#2-13"))
+    13
+    """
+    found = _CONDENSED.search(text)
+    return int(found[1]) if found is not None else 0
+
+
+def condensed_count(text: str) -> int:
+    """The number of messages that a local digest replaces; 0 if the text is no local digest.
+
+    >>> condensed_count(condensed_messages(12))
+    12
+    """
+    found = _CONDENSED_COUNT.search(text)
+    return int(found[1]) if found is not None else 0
+
+
 def without_handles(text: str) -> str:
-    """The text of a digest without its handles. Without a record, handles cannot be used."""
+    """The text of a digest without its handles, for a list of messages that has no recall."""
     return _HANDLES.sub("", text)
 
 
 def without_recall(text: str) -> str:
-    """The text without the handle and the advice to recall it, if the last line is a placeholder. Any other text is
-    returned unchanged.
+    """The text without the handle and without the recall advice in its last line.
+
+    If the last line is not a placeholder, the text is returned unchanged.
 
     >>> without_recall("[12 earlier messages not shown here: #2-13, ask recall for them]")
     '[12 earlier messages not shown here]'
@@ -109,8 +134,9 @@ def missing_media(kind: str, reason: str, handle: str) -> str:
 
 
 def unsupported_media(media: Media) -> str:
-    """The text that replaces media if the wire format does not support them. For a text document, it is the document's
-    text; otherwise it names the kind and the type of the media.
+    """The text that replaces media if the wire format does not support them.
+
+    A text document is replaced by its own text. For other media, the text names their kind and type.
     """
     return media.text if media.text.strip() else f"[{' '.join(filter(None, (media.kind, media.mime)))} left out]"
 
@@ -137,6 +163,12 @@ def late_result_line(result: ToolResult) -> str:
     return f"[result of an earlier call, which came late: {name}]"
 
 
+def second_result_line(result: ToolResult) -> str:
+    """The first line of a result that is sent as text because its call already has another result."""
+    name = " ".join(word for word in (result.name, result.call_id) if word) or "unknown"
+    return f"[another result of the same call: {name}]"
+
+
 def compacted_by_provider(text: str) -> str:
     """The text of a provider's own compaction block, for models that cannot read the block."""
     return f"[summary of earlier messages, written by the provider]\n{text}"
@@ -153,8 +185,9 @@ def continue_prompt(broken: str = "") -> str:
 
 
 def placeholder_kind(text: str) -> str:
-    """The kind of the placeholder that a text consists of or ends with, such as `stub` or `media`; "" if there is
-    none.
+    """The kind of the placeholder in a text, such as `stub` or `media`; "" if there is none.
+
+    The placeholder is the whole text or the end of the text.
     """
     if text.startswith(_PREFIXES):
         return "prompt" if text.startswith(_CUT_OFF) else "call or result"
@@ -165,12 +198,14 @@ def placeholder_kind(text: str) -> str:
 def without_imitations(line: str) -> str:
     """A quoted line, changed so that nothing in it looks like a placeholder.
 
-    The opening bracket is replaced, and "ask recall for it" is removed.
+    Square brackets around a handle become round brackets. In any other imitation, only the opening bracket becomes a
+    round bracket. The words "ask recall for it" are removed.
 
     >>> without_imitations("[pruned, too large: the whole is #7, ask recall for it]")
     '(pruned, too large: the whole is #7]'
     """
     if "[" in line:
+        line = _QUOTED_HANDLE.sub(r"(\1)", line)
         line = _IMITATION.sub("(", line)
     return _RECALL.sub("", line) if "recall" in line.lower() else line
 
@@ -185,5 +220,8 @@ _LAST_LINE = re.compile(
 _SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out(?:; the whole is #\d+)?\])")
 _REFERENCE = re.compile(r"(?:; the whole is|: it is in|:(?: of)?) #[\d-]+(?:, ask recall for (?:it|them))?\]\Z")
 _HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed):(?: of)? #[\d-]+, ask recall for (?:them|it)")
+_CONDENSED = re.compile(r"^\d+ earlier messages? (?:was|were) condensed:(?: of)? #(?:\d+-)?(\d+),", re.MULTILINE)
+_CONDENSED_COUNT = re.compile(r"^(\d{1,9}) earlier messages? (?:was|were) condensed[.:]", re.MULTILINE)
+_QUOTED_HANDLE = re.compile(r"\[(\s*#\s*\d[\d, #–-]*)\]")
 _IMITATION = re.compile(r"\[(?=\s*(?:#\s*\d|pruned,|\d[\d,]* earlier message))", re.IGNORECASE)
 _RECALL = re.compile(r",? ?ask recall for (?:it|them)\b", re.IGNORECASE)

@@ -1,8 +1,8 @@
 """The policy: all settings (knobs) of foldline.
 
 A policy is checked when it is created. So an impossible setting raises an error before a session starts. Presets are
-policies with a name (`presets.toml`): three of foldline's own, and six for the five published designs that foldline
-implements.
+named policies (`presets.toml`). Three presets are foldline's own. The
+other six implement five published designs; one design has two presets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from foldline.errors import ConfigError
 
@@ -48,8 +48,9 @@ class Rule:
     >>> str(Rule.parse("clip when history >= 100,000 latched"))
     'clip when history >= 100,000 latched'
 
-    `request` and `history` are in tokens, or in per cent of the usable window. `count` is in messages. `cost` is what
-    the foldable messages have cost since the last fold, in per cent of what a fold would cost.
+    `request` and `history` are in tokens, or in per cent of the usable window. `count` is in messages. `cost` is a
+    ratio in per cent: the cost of the foldable messages in all requests since the last fold, divided by the cost of a
+    fold.
     """
 
     action: Action
@@ -66,10 +67,17 @@ class Rule:
             raise ConfigError("a rule needs a ratio or a limit", hint='write "fold when request > 75%" or "… > 60000"')
         if self.ratio is not None and not self.ratio > 0:
             raise ConfigError(f"a rule's ratio must be above 0, not {self.ratio}")
+        if self.ratio is not None and self.ratio > 1 and self.basis != "cost":
+            raise ConfigError(
+                f"'{self}' can never apply: the {self.basis} is at most 100% of the usable window",
+                hint="lower the percentage to 100% or less",
+            )
         if self.limit is not None and self.limit <= 0:
             raise ConfigError(f"a rule's limit must be above 0, not {self.limit}")
         if self.basis == "count" and self.limit is None:
-            raise ConfigError("a rule on count needs a number of messages", hint='write "fold when count > 40"')
+            raise ConfigError(
+                "a rule on 'count' needs a whole number of messages as its limit", hint='write "fold when count > 40"'
+            )
         if self.basis == "cost" and self.ratio is None:
             raise ConfigError("a rule on cost needs a percentage", hint='write "fold when cost >= 100%"')
 
@@ -98,7 +106,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All knobs. `None` means that the value is taken from the model, or that there is no limit."""
+    """All knobs. `None` means that the value is taken from the model, or that there is no limit.
+
+    The default has no rules, so it never folds. Usually, change a preset: `Policy.preset("balanced").but(…)`.
+    """
 
     # Window
     window_tokens: int | None = None
@@ -112,8 +123,8 @@ class Policy:
 
     # When to fold
     rules: tuple[Rule, ...] = ()
-    """Of the rules that apply, the strongest action decides: `fold` or `clip`, then `pause`, then `warn`. A list of
-    sentences such as `["fold when request > 75%"]` is accepted too.
+    """When to act. If several rules fire, the strongest action is taken: `fold` or `clip`, then `pause`, then `warn`. A
+    list of sentences such as `["fold when request > 75%"]` is accepted too.
     """
 
     # Where to cut
@@ -139,7 +150,9 @@ class Policy:
     target_ratio: float = 0.0
     """The size of the view after a fold, as a share of the usable window. 0: fold all that the floors allow."""
     min_gain_tokens: int = 0
-    """While the request fits, foldline makes a fold only if the fold frees at least this many tokens."""
+    """While the request fits, foldline makes a fold only if the fold frees at least this many tokens. A value above the
+    window means that foldline folds only if the request does not fit.
+    """
     min_gain_ratio: float = 0.0
     """Like `min_gain_tokens`, but as a share of the tokens in the folded messages."""
 
@@ -163,7 +176,7 @@ class Policy:
     digest_seconds: int = 120
     """The time limit in seconds for a digest by a model, including all its requests."""
     digest_shared: bool = False
-    """If the provider's cache makes this cheaper, the digest request begins with the session's view."""
+    """Begins the digest request with the session's view if the provider's cache makes such a request cheaper."""
     coverage_ratio: float = 0.5
     """If a model's digest shows less than this share of the facts, names are added to it, within `digest_tokens`."""
     on_failure: Literal["local", "keep"] = "local"
@@ -196,8 +209,8 @@ class Policy:
 
     # Sending
     bound_thinking: Literal["strip", "drop_block"] = "strip"
-    """Some providers accept a thinking block only after the same messages. If a fold changes these messages, `strip`
-    leaves the block out, and `drop_block` asks the provider to drop it.
+    """Some providers refuse a thinking block if the messages before it have changed. If a fold changes these messages,
+    `strip` leaves the block out, and `drop_block` asks the provider to drop it.
     """
     breakpoints: int = 4
     """The largest number of cache breakpoints in a request. 0: no breakpoints."""
@@ -229,6 +242,12 @@ class Policy:
             )
         _one_of("counter", self.counter, COUNTERS)
         _check_window(self)
+        _check_gain(self)
+
+    def __new__(cls, **knobs: Any) -> Self:
+        """A new policy. Raises `ConfigError` for an unknown knob, with the most similar name."""
+        _refuse_unknown(knobs, "Policy")
+        return object.__new__(cls)
 
     @classmethod
     def preset(cls, name: str) -> Policy:
@@ -239,7 +258,7 @@ class Policy:
         return cls(**read_knobs(presets[name], f"preset {name}"))
 
     def but(self, **knobs: Any) -> Policy:
-        """The same policy with other values for some knobs."""
+        """The same policy with new values for some knobs."""
         return replace(self, **read_knobs(knobs, "arguments"))
 
     def __str__(self) -> str:
@@ -270,7 +289,7 @@ def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "bala
 
 
 def file_knobs(path: Path) -> dict[str, Any]:
-    """The knobs in a TOML file: the entries of its table `policy`, or of the whole file if it has no such table."""
+    """The knobs in a TOML file: the entries of its table `policy`, or all entries if the file has no such table."""
     try:
         found = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -288,12 +307,18 @@ def environment_knobs(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def read_knobs(values: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Values from a file or an environment, converted to the types of the knobs."""
+    """Values from a file or from environment variables, converted to the types of the knobs."""
     types = _types()
-    unknown = [name for name in values if name not in types]
-    if unknown:
-        raise ConfigError(f"{source}: unknown knob {unknown[0]!r}", hint=suggest_name(unknown[0], types))
+    _refuse_unknown(values, source)
     return {name: _read(name, value, types[name], source) for name, value in values.items()}
+
+
+def _refuse_unknown(names: Iterable[str], source: str) -> None:
+    """Raise `ConfigError` if a name is not the name of a knob."""
+    types = _types()
+    for name in names:
+        if name not in types:
+            raise ConfigError(f"{source}: unknown knob {name!r}", hint=suggest_name(name, types))
 
 
 def format_policy(policy: Policy, sources: Mapping[str, str]) -> str:
@@ -393,6 +418,25 @@ def _check_window(policy: Policy) -> None:
                 f"target_ratio {policy.target_ratio} is above the trigger of '{rule}'",
                 hint="lower target_ratio, so that the rule does not fire again right after a fold",
             )
+
+
+def _check_gain(policy: Policy) -> None:
+    """Raise `ConfigError` if no fold could be made while the request fits, or if a digest could have no text."""
+    if policy.keep_ratio == 1:
+        raise ConfigError(
+            "keep_ratio 1.0 keeps the whole usable window, so nothing can be folded",
+            hint='lower keep_ratio; for a policy that never folds, use the preset "verbatim"',
+        )
+    if policy.leave != "nothing" and policy.min_gain_ratio == 1:
+        raise ConfigError(
+            f"min_gain_ratio 1.0 cannot be reached, because a {policy.leave} replaces the folded messages",
+            hint='lower min_gain_ratio, or set leave = "nothing"',
+        )
+    if policy.leave == "digest" and policy.digest_tokens == 0:
+        raise ConfigError(
+            "digest_tokens must be at least 1, because a digest replaces the folded messages",
+            hint='raise digest_tokens, or set leave = "marker" or leave = "nothing"',
+        )
 
 
 def no_usable_window(window: int, reply: int, reserve: int) -> ConfigError:

@@ -1,16 +1,17 @@
-"""Replays a recorded session under a policy, request by request, and computes what would have been sent and its cost.
+"""Replays a recorded session under a policy. Computes the requests that would have been sent, and their cost.
 
-For every reply, the request is built from the messages before it, with the same engine as a live session. If the prompt
-cache has not expired, the common prefix of two consecutive requests is read from the cache. The rest is written to the
-cache. The cost without folds is computed, too. The usage in the log is ignored, because the agent sent other requests.
-The agent's own digests are left out.
+For every reply, the request is built from the messages before the reply, with the same engine as a live session. If the
+prompt cache has not expired, the common prefix of two consecutive requests is read from the cache. The rest is written
+to the cache. The cost without folds is computed, too. The usage figures in the log are those of the agent's own
+requests. So they are used only to compute the size of the agent's system prompt and tools. The agent's own digests are
+left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import compress, takewhile
 from typing import NamedTuple
 
 from foldline.errors import ViewTooLarge
@@ -23,36 +24,23 @@ from foldline.models.table import model as model_of
 from foldline.plan.fold_cost import is_cache_warm, prices_of, request_cost
 from foldline.policy import Policy
 from foldline.session import Session
+from foldline.session.transcript_session import (
+    reply_starts,
+    request_tools,
+    tokens_outside_messages,
+    transcript_policy,
+    without_usage,
+)
 from foldline.view.compose import View
 from foldline.wire.formats import Transcript, framing_of
-from foldline.wire.session_logs.claude_code import segments
 
 MILLION = 1_000_000
-"""The number of tokens that prices refer to."""
-
-
-def without_usage(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages without their reported usage."""
-    return tuple([replace(message, meta=replace(message.meta, usage=None)) for message in messages])
-
-
-def context_segments(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:
-    """The messages, split at each recorded compaction.
-
-    Each part holds the messages that the model saw between two compactions.
-    """
-    if any(message.kind == "digest" for message in transcript.messages):
-        return segments(transcript)
-    return (transcript.messages,)
+"""Prices are per this number of tokens."""
 
 
 def request_positions(messages: Sequence[Message]) -> list[int]:
     """The index of the first message of each reply. A request was sent before each reply."""
-    return [
-        index
-        for index, message in enumerate(messages)
-        if message.role == "assistant" and index and messages[index - 1].role != "assistant"
-    ]
+    return reply_starts((message.role, message.meta.usage) for message in messages)
 
 
 class ReplayStep(NamedTuple):
@@ -64,6 +52,8 @@ class ReplayStep(NamedTuple):
     """Tokens of all messages before the reply, without any fold."""
     view: View | None
     """The view that would have been sent; None if the messages that must stay do not fit."""
+    refusal: ViewTooLarge | None = None
+    """Why there is no view; None if there is one."""
 
 
 def replay_steps(messages: Sequence[Message], session: Session, points: Iterable[int]) -> Iterator[ReplayStep]:
@@ -76,16 +66,16 @@ def replay_steps(messages: Sequence[Message], session: Session, points: Iterable
         if index in requested:
             total_tokens = session.timeline.prefix[-1]
             try:
-                view = session.view()
-            except ViewTooLarge:
-                view = None
-            yield ReplayStep(index, total_tokens, view)
+                step = ReplayStep(index, total_tokens, session.view())
+            except ViewTooLarge as error:
+                step = ReplayStep(index, total_tokens, None, error)
+            yield step
         session.add(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The result of one session under one policy. Costs are in US dollars, without replies."""
+    """The result of one session under one policy. Costs are in US dollars, and do not include replies."""
 
     policy: str
     model: str
@@ -93,6 +83,8 @@ class Replay:
     requests: int = 0
     refused: int = 0
     """Number of requests that cannot fit."""
+    refusal: str = ""
+    """Why the largest refused request cannot fit; "" if no request was refused."""
     over: int = 0
     """Number of requests that are sent although they exceed the window, by the count of the model's own counter."""
     folds: int = 0
@@ -123,7 +115,7 @@ class Replay:
 
 
 class CachedCounter:
-    """A model's token counter that remembers its results. All policies of one session share it."""
+    """A model's token counter that remembers its results. One counter is used for all policies of a session."""
 
     def __init__(self, model: str) -> None:
         self.model = model_of(model)
@@ -145,27 +137,35 @@ class CachedCounter:
 
 
 def replay(
-    transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, system_tokens: int = 0
+    transcript: Transcript, policy: Policy, *, name: str, counter: CachedCounter, system_tokens: int | None = None
 ) -> Replay:
-    """Replay one session.
+    """Replay one session. If the policy sets no window, the window that the transcript names is used.
 
-    `system_tokens` are added to every request, for a system prompt and tools that are not in the transcript.
+    `system_tokens` are added to every request, for a system prompt and tools that are not in the transcript. By
+    default, their number is the reported usage minus the tokens of the messages and tools in the transcript.
     """
+    tools = request_tools(transcript)
+    if system_tokens is None:
+        system_tokens = tokens_outside_messages(transcript, counter.model.name, counter)
     session = Session(
         model=counter.model.name,
-        policy=policy,
-        tools=transcript.tools,
+        policy=transcript_policy(transcript, policy, counter.model.name),
+        tools=tools,
         extra_tokens=system_tokens,
         counter=counter,
         clock=lambda: None,
     )
-    messages = without_usage(message for message in transcript.messages if message.kind != "digest")
-    fixed = tools_tokens(transcript.tools, counter, counter.framing) + system_tokens
+    is_message = [message.kind != "digest" for message in transcript.messages]
+    messages = without_usage(compress(transcript.messages, is_message))
+    points = [sum(is_message[:index]) for index in request_positions(transcript.messages)]
+    fixed = tools_tokens(tools, counter, counter.framing) + system_tokens
     account, whole = CostAccount(counter, fixed), CostAccount(counter, fixed)
     request_tokens: list[int] = []
-    for step in replay_steps(messages, session, request_positions(messages)):
+    refusals: list[ViewTooLarge] = []
+    for step in replay_steps(messages, session, points):
         at = messages[step.reply_index - 1].meta.at or messages[step.reply_index].meta.at
         whole.send(messages[: step.reply_index], at)
+        refusals += [step.refusal] if step.refusal else []
         request_tokens.append(account.send(step.view.messages, at) if step.view else 0)
     fold = session.timeline.fold
     loss = (fold.digest.loss if fold and fold.digest else None) or Loss(facts=0, kept=0)
@@ -175,6 +175,7 @@ def replay(
         messages=len(messages),
         requests=len(request_tokens),
         refused=request_tokens.count(0),
+        refusal=str(max(refusals, key=lambda error: error.tokens)) if refusals else "",
         over=sum(size > session.window for size in request_tokens),
         folds=session.folds,
         folded=fold.cut - session.timeline.lead - len(fold.pinned) - len(fold.carried) if fold else 0,

@@ -35,8 +35,8 @@ _BLANK_BYTES = _BOM_BYTES + b" \t\r\0"
 Tee: TypeAlias = Callable[[bytes], None]
 """A function that receives every chunk before the chunk is split into lines.
 
-An empty chunk tells the function that no more data is waiting. After a chunk of full size, an empty chunk is sent if no
-data follows. For a followed file, an empty chunk is sent whenever the file stops growing.
+A chunk of less than `CHUNK_BYTES` means that no more data is waiting. So if no data follows a chunk of full size, an
+empty chunk is passed. An empty chunk is also passed whenever a followed file stops growing.
 """
 
 
@@ -124,7 +124,7 @@ def lines_of_file(path: str | os.PathLike[str]) -> Iterator[TextLine]:
     splitter = LineSplitter(limit_bytes=LINE_BYTES, keep_blank=True)
     for index, chunk in enumerate(_read_chunks(name, _open(name))):
         if not index and _is_binary(chunk[:_HEAD_BYTES]):
-            raise WireError("a binary file, not JSON", file=name, line=1)
+            raise WireError("a binary file, not JSON", file=name, line=1, hint="pass a JSON or JSONL file")
         for line in splitter.lines(chunk):
             number += 1
             yield TextLine(number, line.decode("utf-8", "surrogateescape"), True)
@@ -147,10 +147,7 @@ def raw_lines_of_stream(file: int, splitter: LineSplitter, tee: Tee | None = Non
 def raw_lines_of_file(
     path: str, splitter: LineSplitter, *, follow: bool = False, idle_seconds: float = 0.0, tee: Tee | None = None
 ) -> Iterator[bytes]:
-    """Lines of a file.
-
-    With `follow`, also lines that are added later. Reading ends when the file has not grown for `idle_seconds`.
-    """
+    """Lines of a file. With `follow`, reading goes on until the file has not grown for `idle_seconds`."""
     if follow:
         return _split(_follow_chunks(path, _open_growing(path), splitter, idle_seconds), splitter, tee)
     return _split(_read_chunks(path, _open(path)), splitter, tee)
@@ -263,6 +260,13 @@ def _open_growing(path: str) -> BufferedReader:
     return stream
 
 
+def no_such_file(path: str) -> WireError:
+    """The error for a path at which there is no file."""
+    return WireError("there is no such file", file=path, hint="check the path")
+
+
 def _unreadable(path: str, error: Exception) -> WireError:
+    if isinstance(error, FileNotFoundError):
+        return no_such_file(path)
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
     return WireError(f"cannot be read ({reason})", file=path)

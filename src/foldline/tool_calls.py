@@ -53,10 +53,7 @@ _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
 )
-"""Every command that `_CHECK` matches contains one of these words.
-
-The words are searched first, because this is faster.
-"""
+"""Words that are searched first, because this is faster: every command that `_CHECK` matches contains one of them."""
 _CHECK = re.compile(
     r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
     r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
@@ -66,6 +63,7 @@ _CHECK = re.compile(
 _OUTPUT_FILTERS = re.compile(
     r"2>&1|\|\s*(?:tail|head|grep|tee|cat|sed|awk|sort|less|wc)\b[^|;&]*|\|\|\s*true|;\s*echo\b.*"
 )
+_FOLDER = re.compile(r"(?:^cd|\bgit -C) (/[^\s;&|]{1,200})")
 _CHANGE_FOLDER = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
 
 
@@ -77,9 +75,11 @@ class InterpretedCall(NamedTuple):
     else.
     """
     path: str = ""
-    """The file it reads or changes."""
+    """The file that the call reads or changes."""
     command: str = ""
-    """The command it runs, on one line."""
+    """The command that the call runs, on one line."""
+    folder: str = ""
+    """The absolute path of the folder that the command changes to; "" if it does not change to one."""
     purpose: str = ""
     """The purpose of the call in the caller's words."""
     values: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class InterpretedCall(NamedTuple):
     replaced: tuple[str, ...] = ()
     """Content that the call replaces."""
     is_partial: bool = False
-    """Whether it reads only a part of a file."""
+    """Whether the call reads only a part of a file."""
     tasks: tuple[tuple[str, str, str], ...] = ()
     """The tasks that the call sets: number (or ""), text and status of each."""
     is_whole_list: bool = False
@@ -119,6 +119,16 @@ def call_kind(name: str, arguments: dict[str, Any]) -> str:
     if not _first_text(arguments, _PATHS):
         return "edit" if patched_files(_first_text(arguments, _PATCHES)) else ""
     return _kind_beside_path(name, arguments)
+
+
+def only_reads(call: ToolCall) -> bool:
+    """Whether a call neither changes a file, nor runs a command, nor sets tasks."""
+    arguments = arguments_of(call)
+    return (
+        arguments is not None
+        and call_kind(call.name, arguments) in {"read", ""}
+        and not _tasks(call.name, arguments)[0]
+    )
 
 
 def _kind_beside_path(name: str, arguments: dict[str, Any]) -> str:
@@ -235,11 +245,12 @@ def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
             (values if key not in _CONTENT else replaced if inner in _OLD_TEXTS else contents).append(word)
     kind = "" if tasks else call_kind(call.name, arguments)
     files = [_first_text(arguments, _PATHS)] if kind == "read" else edited_files(call.name, arguments) if kind else []
-    reason = arguments.get("description")
+    reason, command = arguments.get("description"), command_of(arguments)
     return InterpretedCall(
         kind=kind,
         path=files[0].strip() if files else "",
-        command=_one_line(_from_commit(command_of(arguments))) if kind == "run" else "",
+        command=_one_line(_from_commit(command)) if kind == "run" else "",
+        folder=found[1] if kind == "run" and (found := _FOLDER.search(command)) else "",
         purpose=_one_line(reason) if isinstance(reason, str) and kind == "run" else _last_line(text),
         values=tuple(values),
         contents=tuple(contents),
@@ -296,9 +307,9 @@ def _tasks(name: str, arguments: dict[str, Any]) -> tuple[tuple[tuple[str, str, 
 
 
 def _from_commit(command: str) -> str:
-    """For a command with `git commit`, the part from there on, without heredoc syntax.
+    """The part of a command that starts at `git commit`, without heredoc syntax.
 
-    Any other command is returned unchanged.
+    A command without `git commit -m` is returned unchanged.
     """
     found = _COMMIT.search(command)
     if found is None or not _COMMIT_MESSAGE.search(command, found.end()):
