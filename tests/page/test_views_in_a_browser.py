@@ -206,6 +206,38 @@ def test_a_link_leads_to_its_message_although_other_messages_are_open(visitor: V
     assert page.evaluate("scrollY") == 0
 
 
+def test_rows_that_arrive_late_do_not_take_the_focus_from_a_number_that_is_being_typed(visitor: Visit) -> None:
+    page = visitor.open("#/")
+    late: list[Any] = []
+
+    def hold(route: Any) -> None:
+        late.append(route)
+
+    page.route("**/api/messages?*", hold)
+    page = visitor.session(tab="transcript", message=10)
+    field = page.get_by_label("Message number")
+    field.fill("20")
+    page.route("**/api/messages?*", lambda route: route.continue_())
+    for route in late:
+        route.continue_()
+    expect(page.get_by_role("button", name=re.compile("^#10 "))).to_have_attribute("aria-expanded", "true")
+    expect(field).to_be_focused()
+    field.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("^#20 "))).to_be_focused()
+    field.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("^#20 "))).to_be_focused()
+
+
+def test_a_row_that_is_scrolled_away_keeps_the_focus(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", message=10)
+    row = page.get_by_role("button", name=re.compile("^#10 "))
+    expect(row).to_be_focused()
+    page.locator(".transcript").evaluate("list => list.scrollTo(0, list.scrollHeight)")
+    expect(row).not_to_be_in_viewport()
+    expect(page.get_by_role("button", name=re.compile("^#100 "))).to_be_visible()
+    expect(row).to_be_focused()
+
+
 def test_a_fold_says_what_a_fact_is_and_where_the_full_text_is(visitor: Visit) -> None:
     page = visitor.session(tab="folds", fold=1)
     expect(page.get_by_text(re.compile("All [0-9]+ facts are in the digest. The full text of #3-16"))).to_be_visible()

@@ -30,15 +30,17 @@ export function transcriptTab(panel, context) {
 
   const space = h("div", { class: "space", role: "list", "aria-label": "Messages" });
   const scroller = h("div", { class: "transcript", tabindex: "-1" }, space);
-  const number = h("input", { type: "number", min: "1", id: "jump", "aria-label": "Message number", placeholder: "#", onchange: () => {
+  const number = h("input", { type: "number", min: "1", id: "jump", "aria-label": "Message number", placeholder: "#" });
+  const goTo = h("form", { class: "jump", novalidate: "", onsubmit: (event) => {
+    event.preventDefault();
     const asked = Number(number.value);
     if (asked >= 1 && asked <= total) jump(asked);
     else if (number.value) toast(`There is no message #${number.value}: the newest is #${total}.`, { error: true });
-  } });
+  } }, h("label", {}, "Go to ", number));
   const status = h("span", { class: "muted", "aria-live": "polite" });
   const line = h("button", { class: "button small", onclick: () => jumpToLine() }, "Go to the fold line");
   const find = findBar(context, { firstInSight: () => messageAt(itemAt(scroller.scrollTop)) + 1, show: showPlace });
-  put(panel, h("div", { class: "tools" }, h("label", { class: "jump" }, "Go to ", number), line,
+  put(panel, h("div", { class: "tools" }, goTo, line,
     h("button", { class: "button small", onclick: () => jump(total) }, "Newest"), status, h("div", { class: "find", role: "search" }, find.nodes)), scroller);
 
   const count = () => total + (cut ? 1 : 0);
@@ -85,9 +87,7 @@ export function transcriptTab(panel, context) {
       if (isLine(item) || Math.floor(messageAt(item) / PAGE) !== page) continue;
       const place = messageAt(item) - page * PAGE;
       if (known && JSON.stringify(known[place]) === JSON.stringify(answer.messages[place])) continue;
-      const hadFocus = node.contains(document.activeElement);
       fillItem(item, node);
-      if (hadFocus) node.querySelector("button")?.focus({ preventScroll: true });
     }
   }
 
@@ -126,7 +126,11 @@ export function transcriptTab(panel, context) {
     const last = Math.min(count() - 1, itemAt(top + scroller.clientHeight) + BEYOND);
     space.style.height = `${offsetOf(count())}px`;
     for (const [item, node] of nodes) {
-      if (item < first || item > last) { sizes.unobserve(node); node.remove(); nodes.delete(item); }
+      if (item >= first && item <= last) continue;
+      if (node.contains(document.activeElement)) { place(item, node); continue; } // the arrow keys go on from here
+      sizes.unobserve(node);
+      node.remove();
+      nodes.delete(item);
     }
     for (let item = first; item <= last; item += 1) {
       let node = nodes.get(item);
@@ -183,11 +187,13 @@ export function transcriptTab(panel, context) {
     node.classList.toggle("folded", row.folded);
     node.classList.toggle("prompt", row.is_prompt);
     const isOpen = open.has(message);
+    const takesFocus = item === awaited || node.contains(document.activeElement);
     const button = h("button", { class: "m-row", "aria-expanded": String(isOpen), tabindex: item === focused ? "0" : "-1",
       onclick: () => toggle(item) }, rowContent(row));
     put(node, button, isOpen ? openMessage(context, row, { resized: schedule, wanted: wanted.get(message), reveal }) : null);
     place(item, node);
-    if (item === awaited) { awaited = -1; button.focus({ preventScroll: true }); }
+    if (item === awaited) awaited = -1;
+    if (takesFocus) button.focus({ preventScroll: true });
     if (isOpen) sizes.observe(node);
     else { sizes.unobserve(node); heights.delete(item); }
   }
@@ -251,6 +257,9 @@ export function transcriptTab(panel, context) {
   scroller.addEventListener("focusin", (event) => {
     const item = event.target.closest(".item");
     if (item && !isLine(Number(item.dataset.item))) focused = Number(item.dataset.item);
+  });
+  panel.addEventListener("focusin", (event) => { // a row that arrives late does not take the focus from where the user went meanwhile
+    if (!scroller.contains(event.target)) awaited = -1;
   });
   scroller.addEventListener("click", (event) => { // what opens or closes grows below its own place
     const item = Number(event.target.closest(".item")?.dataset.item ?? -1);
