@@ -7,6 +7,7 @@ test`. If nothing proves an outcome, foldline states only that the call ran.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
@@ -25,7 +26,15 @@ _EXIT_LINE = re.compile(
     r"\W{0,3}(?:(?:process )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[\s:=]{1,3}(-?\d{1,3})\W{0,2}",
     re.IGNORECASE,
 )
-_EXIT_FIELD = re.compile(r"\"exit_?code\"\s?:\s?(-?\d{1,3})\b", re.IGNORECASE)
+_FRAME_STARTS, _FRAME_END, _FRAME_CHARS = (
+    ("Command: ", "Chunk ID: ", "Exit code: ", "Wall time: "),
+    "\nOutput:\n",
+    3_000,
+)
+"""The first words and the last line of the frame that Codex prints above the output of a command, and the maximum
+length of such a frame.
+"""
+_FRAME_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (-?\d{1,3})$", re.MULTILINE)
 _PIPE = re.compile(r"(?<!\|)\|(?![|&])|\|&")
 _SEVERAL = re.compile(r"\|\||;|(?<![&>])&(?![&>\d])|\n")
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
@@ -106,19 +115,39 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
     return CallOutcome(UNKNOWN, next((line for line in lines if _ERROR_LINE.match(line)), last)[:_LINE_CHARS])
 
 
+def output_of(text: str) -> str:
+    r"""The output in a result of Codex, without the frame around it. The exit status in the frame is the first line.
+
+    The frame is a JSON object with the output and its metadata, or some lines above the output. A result without a
+    frame is returned unchanged.
+
+    >>> output_of('{"output":"a\\nb","metadata":{"exit_code":2}}')
+    'Exit code: 2\na\nb'
+    """
+    if text.startswith("{") and '"metadata"' in text:
+        try:
+            frame = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        output, metadata = frame.get("output"), frame.get("metadata")
+        if isinstance(output, str) and isinstance(metadata, dict):
+            status = metadata.get("exit_code")
+            return f"Exit code: {status}\n{output}" if type(status) is int else output
+    elif text.startswith(_FRAME_STARTS) and (end := text.find(_FRAME_END, 0, _FRAME_CHARS)) > 0:
+        statuses = _FRAME_STATUS.findall(text, 0, end)
+        output = text[end + len(_FRAME_END) :]
+        return f"Exit code: {statuses[-1]}\n{output}" if statuses else output
+    return text
+
+
 def _last_line(text: str) -> str:
     return text[-_LINE_CHARS:].rstrip().rpartition("\n")[2]
 
 
 def _exit_status(lines: list[str]) -> int | None:
     """The exit status in one of the first two lines or in the last line of a result; None if there is none."""
-    for line in (*lines[:2], *lines[-1:]):
-        found = _EXIT_LINE.fullmatch(line)
-        if found is None and line.startswith("{"):
-            found = _EXIT_FIELD.search(line)
-        if found is not None:
-            return int(found[1])
-    return None
+    found = filter(None, map(_EXIT_LINE.fullmatch, (*lines[:2], *lines[-1:])))
+    return next((int(line[1]) for line in found), None)
 
 
 def _run_status(command: str, exit_status: int | None, text: str, last: str, *, failed: bool) -> str:

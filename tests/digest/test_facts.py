@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from foldline.digest.extract.facts import NEWEST_READ, Facts, extract_facts
 from foldline.digest.extract.identifiers import identifiers_in
+from foldline.digesters import local_digest
 from foldline.message import Media, Message, Meta, Text, Thinking, ToolCall, ToolResult, assistant, tool, user
 from strategies import broken, sound
 from support.work import Work, works
@@ -212,6 +214,28 @@ def test_an_error_is_recorded_without_the_tags_of_the_host() -> None:
     work = Work()
     work.call("Read", "<tool_use_error>File does not exist.</tool_use_error>", file_path="/w/a.go", failed=True)
     assert [fact.note for fact in extract_facts(work.messages, 0).facts.values()] == ["File does not exist."]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda output, status: json.dumps({"output": output, "metadata": {"exit_code": status, "duration_seconds": 1}}),
+        lambda output, status: (
+            f"Chunk ID: 5e02fe\nWall time: 1.0 seconds\nProcess exited with code {status}\n"
+            f"Original token count: 9\nOutput:\n{output}"
+        ),
+        lambda output, status: f"Exit code: {status}\nWall time: 1 seconds\nOutput:\n{output}",
+    ],
+)
+def test_the_output_of_a_command_is_read_without_the_frame_of_codex(frame: Callable[[str, int], str]) -> None:
+    work = Work()
+    work.ask("Run it.")
+    work.call("shell", frame('building "a"\nMAX_JOBS = 4711\n', 0), command="make all")
+    work.call("shell", frame("cannot open /w/app/queue_file.go\n", 2), command="make install")
+    text = local_digest(work.messages, cap=3_000)
+    assert "Passed: make all → MAX_JOBS = 4711" in text
+    assert "Failed: make install: cannot open /w/app/queue_file.go" in text
+    assert not any(mark in text for mark in ("metadata", "\\n", "Wall time", "exit status"))
 
 
 def test_a_line_without_spaces_is_not_cut_inside_an_identifier() -> None:

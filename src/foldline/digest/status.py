@@ -49,7 +49,7 @@ class Status:
         """Lines that say what failed, what was produced, what passed, and what was changed after the last commit or
         check.
         """
-        passed, failed = self.newest("passed"), self.newest("failed")
+        passed, failed = sorted(self.newest("passed"), key=lambda fact: not is_check(fact.text)), self.newest("failed")
         last_passed = max([fact.indexes[-1] for fact in passed if is_check(fact.text)], default=-1)
         failures = [*failed, *self.newest("interrupted"), *self.newest("error")]
         for fact in sorted(failures, key=lambda fact: -fact.indexes[-1])[:_MAX_FAILURES]:

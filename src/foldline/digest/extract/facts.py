@@ -26,7 +26,7 @@ from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
-from foldline.call_outcomes import REFUSED, CallOutcome, call_outcome
+from foldline.call_outcomes import REFUSED, CallOutcome, call_outcome, output_of
 from foldline.digest.extract.file_contents import FileContents, FilesInWork, change_of
 from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, IdentifierIndex, Origin
 from foldline.digest.markup import MARKED_DONE, is_local_digest, read_entries
@@ -385,7 +385,7 @@ class _FactExtractor:
             return
         called_at, call, added, words, _ = pending
         indexes = _merge((called_at,), (index,))
-        text = self.clean(result.text)
+        text = self.clean(output_of(result.text))
         self._read_report(words, text)
         if not result.is_error and (started := background_id(text)):
             named = f"{words or 'background work'}: {started}{_NO_REPORT}"
@@ -416,7 +416,7 @@ class _FactExtractor:
 
     def _is_plain(self, result: ToolResult, pending: PendingCall) -> bool:
         """Whether an old result has no facts: no failure, no command, no question, and no background work is open."""
-        call, text = pending.call, result.text
+        call, text = pending.call, output_of(result.text)
         if call.command or pending.words.startswith(QUESTION_TOOLS) or self.counts["background"] or background_id(text):
             return False
         return call_outcome(text, failed=result.is_error, call=call).is_done
