@@ -33,7 +33,7 @@ def answer(session: foldline.Session, client: Anthropic, prompt: str) -> str:
             return reply.text
 
 
-with SimulatedProvider() as provider, tempfile.TemporaryDirectory() as folder:  # without these, it runs for real
+with SimulatedProvider() as provider, tempfile.TemporaryDirectory() as folder:  # only for this demo
     provider.script(call("read", path="config.py"), "The port is 7091.\n", call("recall", query="port"), "7091.\n")
     client = Anthropic(base_url=provider.url, api_key="any")
     digester = digesters.anthropic("claude-haiku-4-5", base_url=provider.url, api_key="any")

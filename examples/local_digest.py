@@ -1,4 +1,4 @@
-"""Print the local digest of a session file, in at most so many characters.
+"""Print the local digest of a session file, with at most the given number of characters.
 
 python examples/local_digest.py examples/broken-session.json 3000
 """

@@ -11,7 +11,7 @@ for number in range(40):
     text = "\n".join(f"def step_{number}_{line}(job): return queue.put(job)" for line in range(60))
     result = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": text}
     session.add({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
-    body = session.view().render("anthropic").body  # always fits, always valid: send it
+    body = session.view().render("anthropic").body  # valid, and fits the window: send it
 
 view = session.view()
 print(view)

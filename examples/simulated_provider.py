@@ -14,7 +14,7 @@ SYSTEM = [{"type": "text", "text": "You are careful. " * 300, "cache_control": {
 
 
 def run(client: Anthropic, messages: list[MessageParam]) -> str:
-    """A loop as agents have it: ask, run the tools, ask again."""
+    """The loop of an agent: ask the model, run the tools, ask again."""
     while True:
         reply = client.messages.create(model=MODEL, max_tokens=1_000, system=SYSTEM, tools=[TOOL], messages=messages)
         messages.append({"role": "assistant", "content": [block.to_dict() for block in reply.content]})
@@ -32,7 +32,7 @@ with SimulatedProvider(models={MODEL: 200_000}, counter=lambda text: len(text.sp
     print("reply:  ", run(client, messages))
     print("bill:   ", provider.bill)
 
-    del messages[2]  # a careless fold: the result is gone, its call stays
+    del messages[2]  # remove the result, but keep its call
     try:
         run(client, [*messages, {"role": "user", "content": "And now?"}])
     except BadRequestError as error:

@@ -1,4 +1,4 @@
-"""The client of Anthropic, wrapped: the same loop as before goes on after the window is full. It needs no key."""
+"""A wrapped client of Anthropic. The loop is unchanged, and continues after the window is full. It needs no key."""
 
 from anthropic import Anthropic, BadRequestError
 

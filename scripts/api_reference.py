@@ -38,7 +38,7 @@ RETURNED = {
     "ledger.records": ("SessionInfo", "IntegrityFault"),
     "events": ("Event",),
 }
-"""Values that are returned or passed to a digester, and not imported by name, by the module that defines them."""
+"""Classes of values that users get from foldline and do not create. The keys are the modules that define them."""
 _FOR_WORKERS = {"reload", "refresh", "report_reply", "work", "emit", "timeline", "load"}
 """Attributes of a session that only foldline's own packages use."""
 

@@ -4,7 +4,7 @@
 
 Each framework has environments of its own, in `.venv-frameworks`, because frameworks need different versions of the
 same packages. The versions are those of the extra in `pyproject.toml`. Each environment has the extra `exact`, because
-the pages show the figures of the examples with it.
+the figures in `docs/` were made with it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python scripts/names.py        # exit status 1 when it finds any
 
-A class name or a module name may stand for one thing only. A role that every wire format or database has (`parse.py`)
-is one thing, and so are a command's file in `cli/` and the module that it fronts, a package and its main module, and
-`compat/window_budget.py`, which only names `foldline.window_budget`. The modules of that package have documented names.
+A class name or a module name may stand for one thing only. These count as one thing: a role that every wire format or
+database has (`parse.py`), a command in `cli/` and the module that it calls, and a package and its main module.
+`compat/window_budget.py` only re-exports `foldline.window_budget`, whose module names are documented.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOCUMENTED = {
     "Model": "documented by the window_budget API",
     "Usage": "documented by the window_budget API",
 }
-"""Classes of `window_budget/` whose name the published API fixes, although the package has another of that name."""
+"""Classes of `window_budget/` whose names are fixed by the published API. Other classes have the same names."""
 METAPHORS = (
     *("desk", "scribe", "teller", "purse", "crowd", "house", "station", "heart", "crew", "elsewhere", "sitting"),
     *("lent", "clothes", "museum"),

@@ -1,4 +1,4 @@
-"""Play recorded sessions into a ledger as an agent would have, with usage, folds, a pause and a pin.
+"""Replay recorded sessions into a ledger as if an agent ran, with usage, folds, a pause and a pin.
 
     python scripts/page_example.py example.db                  # the recording that ships with foldline
     python scripts/page_example.py example.db session.jsonl    # your own, in a small window

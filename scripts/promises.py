@@ -3,8 +3,8 @@
     python scripts/promises.py --section S2
     python scripts/promises.py --missing
 
-A promise counts as built when a test carries its number. The tests' source is parsed and not run, so this needs no
-fixtures and no optional packages.
+A promise counts as proven if a test has its number. The source of the tests is parsed and not run, so the script needs
+no fixtures and no optional packages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """A promise's number on a test; `marked` when a mark carries it and not the test's name."""
+    """A promise's number that a test has. `marked` is true if it is in a mark, and false if it is in the name."""
 
     number: str
     test: str
@@ -69,7 +69,7 @@ def promises(sections: tuple[str, ...], missing: bool, as_json: bool, root: Path
 
 
 def section(number: str) -> str:
-    """The part of the list a number belongs to: `S2` of `S2.7`, `F` of `F3`."""
+    """The section of the list that a number belongs to: `S2` for `S2.7`, `F` for `F3`."""
     return number.partition(".")[0] if "." in number else number.rstrip("0123456789")
 
 
@@ -80,7 +80,7 @@ def read_list(root: Path) -> list[Promise]:
 
 
 def proofs(root: Path) -> dict[str, list[str]]:
-    """For each number, the tests that carry it."""
+    """For each number, the tests that have it."""
     found: dict[str, list[str]] = {}
     for proof in collect(root):
         tests = found.setdefault(proof.number, [])
@@ -90,7 +90,7 @@ def proofs(root: Path) -> dict[str, list[str]]:
 
 
 def collect(root: Path) -> Iterator[Proof]:
-    """Every number that a test under `tests` carries; a test that is skipped or expected to fail carries none."""
+    """Every number that a test under `tests` has. Tests that are skipped or expected to fail are left out."""
     for path in sorted((root / "tests").rglob("test_*.py")):
         name = path.relative_to(root).as_posix()
         try:
@@ -101,7 +101,7 @@ def collect(root: Path) -> Iterator[Proof]:
 
 
 def _proofs_in(body: list[ast.stmt], place: str, above: list[ast.expr]) -> Iterator[Proof]:
-    """The proofs in a module or class, with the marks of what encloses it."""
+    """The proofs in a module or class. `above` has the marks of everything that encloses it."""
     for node in body:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             marks = [*above, *node.decorator_list, *_own_marks(node.body)]
@@ -145,7 +145,7 @@ def _numbers(mark: ast.expr, place: str) -> Iterator[str]:
 
 
 def _in_name(name: str) -> Iterator[str]:
-    """The numbers a test's name begins with: S0.27 of `test_S0_27_...`, CO17 of `test_co17_...`."""
+    """The numbers that a test's name begins with: S0.27 for `test_S0_27_...`, CO17 for `test_co17_...`."""
     found = _NAMED.match(name, len("test"))
     while found:
         yield found[1].replace("_", ".").upper()
@@ -153,7 +153,7 @@ def _in_name(name: str) -> Iterator[str]:
 
 
 def _cases(tests: dict[str, list[str]]) -> list[Promise]:
-    """The bug reports that tests are named after (`test_PA23_...`): they stand in no list of promises."""
+    """The bug reports that tests are named after (`test_PA23_...`). They are not in the list of promises."""
     return [
         Promise(number=number, text="a known bug, as a test") for number in sorted(tests) if _CASE.fullmatch(number)
     ]
@@ -171,7 +171,7 @@ def _print(promise: Promise, tests: list[str], as_json: bool) -> None:
 
 
 def _summary(asked: list[Promise], tests: dict[str, list[str]]) -> str:
-    """How many promises have a test, by section, and how many known bugs do."""
+    """The number of promises with a test, by section, and the number of known bugs with a test."""
     total = Counter(section(promise.number) for promise in asked if not _CASE.fullmatch(promise.number))
     built = Counter(section(promise.number) for promise in asked if promise.number in tests)
     parts = [f"{name} {built[name]} of {count}" for name, count in total.items()]

@@ -23,7 +23,7 @@ TARGET = Path(__file__).resolve().parent.parent / "src" / "foldline" / "testing"
 SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", bytes: "bytes", type(None): "null"}
 WRAPPERS = (typing.Required, typing.NotRequired, typing_extensions.Required, typing_extensions.NotRequired)
 NOT_IN_BODY = {"betas"}
-"""Parameters of SDK methods that travel as headers."""
+"""Parameters of SDK methods that are sent as headers."""
 
 
 class Schema:
@@ -34,7 +34,7 @@ class Schema:
         self._names: dict[type, str] = {}
 
     def field(self, kind: Any) -> Any:
-        """The schema of a field's type; None for types that only Python code can hold (files, response objects)."""
+        """The schema of a field's type; None for types that cannot be sent as JSON (files, response objects)."""
         origin, arguments = get_origin(kind), get_args(kind)
         if origin in WRAPPERS or origin is typing.Annotated:
             return self.field(arguments[0])
@@ -78,7 +78,7 @@ class Schema:
         return name
 
     def typed_dict(self, kind: type) -> str:
-        """The name of a TypedDict's schema, which is made at first sight."""
+        """The name of a TypedDict's schema. The schema is created when it is first needed."""
         if kind in self._names:
             return self._names[kind]
         name = self._name(kind)
@@ -107,7 +107,7 @@ class Schema:
 
 
 def anthropic_schema() -> dict[str, Any]:
-    """Requests to /v1/messages, with what needs a beta header."""
+    """Requests to /v1/messages, including the fields that need a beta header."""
     from anthropic.types.beta import message_count_tokens_params, message_create_params
 
     schema = Schema()

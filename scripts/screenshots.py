@@ -32,7 +32,7 @@ SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 
 @contextmanager
 def served(ledger: str) -> Iterator[str]:
-    """The address of a page over a ledger, for the length of a block."""
+    """Serve the page for a ledger while a `with` block runs. Yields the address of the page."""
     import uvicorn
 
     import foldline

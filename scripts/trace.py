@@ -1,10 +1,10 @@
-"""Print which functions and files of the package two walks visit: one message from `add` to `render`, and one fold.
+"""Print which functions and files of the package run when a message is added and rendered, and when a fold is made.
 
     python scripts/trace.py            # counts, and the functions by file
     python scripts/trace.py --counts   # counts only
 
-Both run in memory. The message is a plain text in a session whose wire format is known. The fold is made by hand on a
-session of 40 turns with tool calls, with the local digest. Files count once, whatever is called in them.
+Both are run in memory. The message is a plain text in a session whose wire format is known. The fold is a manual one
+with the local digest, in a session of 40 turns with tool calls. Each file counts once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TURNS = 40
 
 
 def visits(run: Callable[[], object]) -> dict[str, list[str]]:
-    """The functions of the package that a call visits, by file, in the order of the first visit."""
+    """The functions of the package that a call runs, by file, in the order of their first run."""
     found: dict[str, list[str]] = {}
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
@@ -45,21 +45,21 @@ def visits(run: Callable[[], object]) -> dict[str, list[str]]:
 
 
 def add_and_render() -> dict[str, list[str]]:
-    """The way of a message: `add`, `view`, `render`."""
+    """Trace a message through `add`, `view` and `render`."""
     session = Session(model=MODEL)
 
     def turn() -> None:
         session.add({"role": "user", "content": "Why does the build fail?"})
         session.view().render("anthropic")
 
-    turn()  # what is imported and read once does not count
+    turn()  # the first run also imports modules and reads files
     return visits(turn)
 
 
 def fold() -> dict[str, list[str]]:
-    """The way of a fold."""
+    """Trace a fold."""
     session = _long_session()
-    _long_session().fold()  # what is imported and read once does not count
+    _long_session().fold()  # the first run also imports modules and reads files
     return visits(session.fold)
 
 
@@ -76,7 +76,7 @@ def _long_session() -> Session:
 
 
 def main() -> None:
-    """Print both walks."""
+    """Print both traces."""
     for name, found in (("add, view, render", add_and_render()), ("fold", fold())):
         print(f"{name}: {sum(map(len, found.values()))} functions in {len(found)} files")
         if "--counts" not in sys.argv:

@@ -51,7 +51,7 @@ export default function (pi: ExtensionAPI) {
 		name: "recall",
 		label: "Recall",
 		description:
-			"Read back what was said earlier in this conversation and is no longer shown: search with a question or" +
+			"Read earlier messages of this conversation, also those that are no longer shown: search with a question or" +
 			" keywords, or give a handle such as #120-131 to get those messages word for word. Give either query or handle.",
 		parameters: {
 			type: "object",

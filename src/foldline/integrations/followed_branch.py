@@ -85,14 +85,14 @@ class FollowedBranch:
             start = next((at for at, one in enumerate(messages) if one.role not in _LEADING), len(messages))
             self.chain, self._items, self._pieces = TraceChain(start, messages[start:]), (), []
             reply = next((at for at, one in enumerate(reversed(messages)) if one.role != "assistant"), 0)
-            self.confirmed, self.is_stale = self.length - reply, False  # the owner may not have sent the reply back
+            self.confirmed, self.is_stale = self.length - reply, False  # the owner may still change the reply
 
     # Finding a history
 
     def align(self, items: Sequence[Any], *, complete: bool = False) -> HistoryMatch:
         """Find the messages of a history in the branch, starting at the first message.
 
-        With `complete`, messages without content after the last message of the branch are new, such as reasoning.
+        With `complete`, messages without content (such as reasoning) after the last message of the branch count as new.
         """
         self.refresh()
         shared = 0

@@ -59,7 +59,7 @@ def digest_text(session: Session) -> str:
     Messages that cannot be folded follow the digest.
     """
     length = len(session)
-    session.add(user(_NEXT_REQUEST))  # a fold keeps the last turn, so all messages become earlier ones
+    session.add(user(_NEXT_REQUEST))  # a fold keeps the last turn, so this one is added
     session.fold(force=True)
     earlier, rest = _sections(session, length, handles=True)
     return redact("\n\n".join([*earlier, *rest])) + "\n"
@@ -128,7 +128,7 @@ def _fenced(text: str) -> str:
 # Session files
 
 
-def session_file(  # noqa: PLR0913 (all but two are named at the call)
+def session_file(  # noqa: PLR0913 (all but two are keyword-only)
     target: str, text: str, *, folder: Path, session_id: str, at: datetime, environment: Mapping[str, str] = os.environ
 ) -> SessionFile:
     """The session file for an agent that works in `folder`. `at` is the time of the file in UTC."""

@@ -49,7 +49,7 @@ class PageActions:
         found = opened.preview(before=before, force=force, instructions=instructions)
         if found is None:
             return {"id": "", "skip_reason": without_secrets(opened.skip_reason)}
-        warm = not self.sources.reader(**where).is_cold()  # as in the advice, which needs no times of messages
+        warm = not self.sources.reader(**where).is_cold()  # the same rule as in the advice
         found = preview_of(opened.state, found.fold, found.record, warm=warm)
         return {"id": self._keep(found), "skip_reason": "", **_preview_row(found)}
 

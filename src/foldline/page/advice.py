@@ -22,7 +22,7 @@ _WORDS = 120
 
 
 def advice(reader: SessionReader) -> dict[str, Any]:
-    """The messages that are worth leaving out: those that pay back soonest first, then the largest.
+    """The messages that are worth folding. Those whose fold pays back soonest come first, then the largest.
 
     Each row says what a fold that removes the message would do. `pays_with` is the number of requests after which the
     fold has saved what it cost; None if this is unknown, or if the fold would never save as much.

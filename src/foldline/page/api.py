@@ -141,7 +141,7 @@ class PageApi:
         return self._with_authors(_recall_answer(query, results, found), {})
 
     def _with_authors(self, answer: dict[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
-        """The answer of a search, in which each line has the word for its author that the transcript shows."""
+        """The answer of a search. Each line gets the same word for its author as in the transcript."""
         for passage in answer["results"]:
             place = {**where, "owner": passage["owner"] or where.get("owner", "")}
             if passage["session"] not in ("", where.get("session", "")):

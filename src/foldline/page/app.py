@@ -38,7 +38,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 """Maximum size of the body of a call, in bytes. Only a transcript that is dropped on the page can have a large body."""
 
 
-def page_app(  # noqa: PLR0913  # all but one are named at the call
+def page_app(  # noqa: PLR0913  # all but one are keyword-only
     ledger: Store,
     *,
     live: LiveSessions | None = None,

@@ -117,7 +117,7 @@ def _parts(parts: tuple[Part, ...], limit: int | None) -> Iterator[dict[str, Any
 
 
 def _call_text(arguments: str) -> str:
-    """The arguments of a call, a line for each: `path: src/main.py`. Text that is no JSON object stays as it is."""
+    """The arguments of a call, one per line: `path: src/main.py`. A text that is not a JSON object stays as it is."""
     try:
         value = json.loads(arguments)
     except ValueError:
@@ -132,9 +132,10 @@ def _call_text(arguments: str) -> str:
 
 
 def find_text(reader: SessionReader, query: str) -> dict[str, Any]:
-    """Every place of a text: the number of places, and for each message that has some, its number and its places.
+    """Every place of a text: their number in all, and for each message that contains the text, its number and its
+    places.
 
-    Upper and lower case are the same, and so is all white space between words.
+    Case is ignored, and so is the kind of white space between words.
     """
     if not query.strip():
         raise InputError("the query is empty", hint="write the text to find")

@@ -82,14 +82,14 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="outline",
             call=api.outline,
-            summary="The folds, pins and settings of a session, at once also for a long one",
+            summary="The folds, pins and settings of a session; fast even for a long session",
             parameters=SESSION,
             returns=_OUTLINE,
         ),
         Operation(
             path="contents",
             call=api.contents,
-            summary="What fills history and pins: tokens by kind, tool, MCP server and file",
+            summary="The content of history and pins: tokens by kind, tool, MCP server and file",
             parameters=SESSION,
             returns=_answer(string="version", array="contents"),
         ),
@@ -199,7 +199,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="advice",
             call=api.advice,
-            summary="What could leave the window now, with what a fold up to there would free and cost",
+            summary="The messages that could leave the window now, and what a fold up to each would free and cost",
             parameters=SESSION,
             returns=_answer(string="version", array="rows"),
         ),

@@ -19,7 +19,7 @@ _POINTS = 600
 """Maximum number of request sizes in the answer. If there are more, only every second, third, … size is returned."""
 
 
-def replay_report(  # noqa: PLR0913  # all are named at the call
+def replay_report(  # noqa: PLR0913  # all are keyword-only
     *, name: str, text: str, policies: str, window: int, model: str, format: str
 ) -> dict[str, Any]:
     """Replay the first conversation of a transcript under several policies.

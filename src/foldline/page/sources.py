@@ -43,7 +43,7 @@ _FILES = 500
 class PageSources:
     """The sessions that the page shows. `logs` are folders with session files of agents."""
 
-    def __init__(  # noqa: PLR0913  # all but one are named at the call
+    def __init__(  # noqa: PLR0913  # all but one are keyword-only
         self,
         store: Store,
         *,

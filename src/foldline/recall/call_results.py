@@ -38,7 +38,7 @@ class CallResult(NamedTuple):
 def call_results(
     index: IndexReader, docs: Sequence[Document], scores: Sequence[float], wanted: Collection[str]
 ) -> list[CallResult]:
-    """The results of the calls that contain a term in `wanted`, if the results are in `docs`.
+    """The results in `docs` whose calls contain a term in `wanted`.
 
     Only the calls of the messages with the highest scores are looked up.
     """

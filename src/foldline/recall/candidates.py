@@ -55,7 +55,7 @@ whole query.
 ANSWERS = 2
 """Maximum number of prompts whose answers are looked up."""
 QUESTION_CHARS = 300
-"""A longer prompt is not taken for a bare question: it may contain what is searched for."""
+"""A prompt with more characters than this may contain the answer, so it is not treated as a mere question."""
 TURN_PAGE = 64
 MAX_TURN = 8 * TURN_PAGE
 """Maximum number of messages after a prompt in which its answer is searched."""
@@ -96,8 +96,8 @@ class Candidates(NamedTuple):
     phrase_counts: Mapping[int, int]
     """By message id, the number of phrases of the query that a message contains verbatim, if there are any."""
     exact: Collection[int]
-    """The ids of the messages that contain the whole query or its rare names (see `_exact_ids`), and of the answers to
-    them.
+    """The ids of the messages that contain the whole query or its rare names (see `_exact_ids`). The ids of the answers
+    to these messages are included.
     """
     answers: Mapping[int, int]
     """Maps each of the best prompts to its answer. Both are given as indexes into `docs`."""
@@ -225,9 +225,9 @@ class CandidateFinder:
         }
 
     def _of_branch(self, ids: Sequence[int], matched: Mapping[int, float]) -> list[Document]:
-        """The index entries of `ids`. If the search is for one branch, only messages of this branch are returned.
+        """The index entries of `ids`, which are the best matches. Messages of other branches are left out.
 
-        If some of `ids` belong to other branches, the messages are chosen again from more of the best matches.
+        If some of `ids` belong to other branches, further matches are looked up in their place.
         """
         found = self.index.by_id(ids)
         if self.path is None:
@@ -276,7 +276,8 @@ class CandidateFinder:
     ) -> list[float]:
         """Each message's own score, combined with the similarity in meaning between the message and the query.
 
-        The similarity is computed only for the messages with the highest `scores`, which include neighbours.
+        `scores` include the scores of neighbours. The similarity is computed only for the messages with the highest
+        `scores`.
         """
         best = nlargest(SIMILAR, range(len(docs)), key=lambda at: scores[at])
         read = self.index.messages([docs[at].id for at in best])

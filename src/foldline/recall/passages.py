@@ -29,7 +29,7 @@ OTHER_CHARS = 150
 CHARS_PER_TOKEN = 4
 SURPLUS_SHARE = 0.7
 """If the text is too large, messages with this share of the surplus characters are dropped, and the text is counted
-again. The surplus is an estimate, and to drop all of it at once could drop a message needlessly.
+again. The surplus is only an estimate, so dropping all of it at once could remove too many messages.
 """
 ROLE_CHARS = 20
 LINE_CHARS = 14

@@ -18,7 +18,7 @@ from foldline.placeholders import OMISSION
 from foldline.plan.timeline import handle
 
 NOTHING_FOUND = "Nothing was said about that."
-NOT_INDEXED = "Nothing was found, but what was said last could not be searched now: ask again."
+NOT_INDEXED = "Nothing was found, but the newest messages could not be searched now: ask again."
 _FIRST_LINE = re.compile(
     r"(?:\[session [^\n]{0,500}\]\n)?[0-9]{0,16}#[1-9][0-9]{0,11} (?:user|assistant|tool|system): "
 )
@@ -116,7 +116,7 @@ def text_of_passages(passages: Sequence[RecalledPassage]) -> str:
     if not passages:
         return NOTHING_FOUND
     cut = any(OMISSION in each.text and not each.is_whole for passage in passages for each in passage.messages)
-    note = [f"{OMISSION} was left out: recall by handle gives the whole"] if cut else []
+    note = [f"{OMISSION} marks omitted text: recall by handle returns the whole text"] if cut else []
     return "\n\n".join([*map(str, passages), *note])
 
 

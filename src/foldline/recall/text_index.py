@@ -137,7 +137,7 @@ class IndexReader:
         values: list[Any] = []
         for at, group in enumerate(wanted):
             matching, terms = self._match_words([self._numbers(term) for term in group])
-            # The database's own SQL, without values of the caller
+            # This SQL comes from the database class and contains no values of the caller
             newest = f"({matching} ORDER BY rowid DESC LIMIT ?) AS newest"
             queries.append(f"SELECT {at}, {self._joined_ids} FROM {newest}")  # noqa: S608
             values += [*terms, limit]
@@ -166,7 +166,7 @@ class IndexReader:
 
     def messages(self, ids: Sequence[int]) -> dict[int, Message]:
         """Messages by id."""
-        # The sign keeps the database from using the index on `owner`, which would scan all of its messages
+        # The plus sign keeps SQLite from using the index on `owner`, which would scan all messages of the owner
         sql = f"SELECT id, body, meta FROM messages WHERE +{self._owned} AND id"  # noqa: S608  # placeholders only
         new = [id_ for id_ in ids if id_ not in self._messages]
         for id_, body, meta in _among(self.connection, sql, (*self._owners,), new):
@@ -217,9 +217,9 @@ def _marks(count: int) -> str:
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows of a query that ends with the name of a column and is completed by `IN (…)` with the values in `wanted`.
+    """The rows of a query that ends with the name of a column.
 
-    The values are passed in batches.
+    The query is completed by `IN (…)` with the values in `wanted`. The values are passed in batches.
     """
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]

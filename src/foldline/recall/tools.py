@@ -62,12 +62,12 @@ class ContextTool:
 RECALL = ContextTool(
     name=RECALL_TOOL,
     description=(
-        "Read back what was said earlier in this conversation and is no longer shown: search everything that was ever "
-        "said with a question or keywords (names, paths, ids and error texts work well), or give a handle such as "
-        "#120-131 to get those messages word for word. Give either query or handle."
+        "Read earlier messages of this conversation, also those that are no longer shown. Search all messages with a "
+        "question or keywords (names, paths, ids and error texts work well), or give a handle such as #120-131 to get "
+        "those messages word for word. Give either query or handle."
     ),
     properties={
-        "query": {"type": "string", "description": "What to look for, in the words it was probably said in."},
+        "query": {"type": "string", "description": "What to look for, in the words that were probably used."},
         "handle": {"type": "string", "description": "Messages by number, for example #120 or #120-131."},
         "everywhere": {"type": "boolean", "description": "Search the user's other conversations too. Default false."},
         "tokens": {
@@ -81,19 +81,19 @@ RECALL = ContextTool(
 PIN = ContextTool(
     name="pin",
     description=(
-        "Keep something in sight for the rest of this conversation, word for word, whatever else is folded away: a "
-        "short text, or earlier messages by handle. Give either text or handle."
+        "Keep a short text or earlier messages in the context for the rest of this conversation, word for word, even "
+        "after a fold. Give either text or handle."
     ),
     properties={
-        "text": {"type": "string", "maxLength": PINNED_CHARS, "description": "What must not be forgotten."},
+        "text": {"type": "string", "maxLength": PINNED_CHARS, "description": "The text to keep."},
         "handle": {"type": "string", "description": "Messages by number, for example #12."},
     },
 )
 FOLD = ContextTool(
     name="fold",
     description=(
-        "Make room in the context window now: the older part of this conversation is replaced by a digest and stays "
-        "within reach of recall. Use it at the end of a piece of work, before a large new one."
+        "Make room in the context window now: a digest replaces the older part of this conversation, and recall can "
+        "still read that part. Use this tool at the end of a task, before a large new task."
     ),
     properties={},
 )
@@ -101,7 +101,7 @@ CONTEXT_LEFT = ContextTool(
     name="context_left", description="How much of the context window is used, and how much is left.", properties={}
 )
 TOOLS = (RECALL, PIN, FOLD, CONTEXT_LEFT)
-NOTHING_FOLDED = "Nothing was folded: what is in sight is recent, or too little to make room."
+NOTHING_FOLDED = "Nothing was folded: the messages in the context are recent, or too small to make room."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class Tools:
         if len(text) > PINNED_CHARS:
             raise InputError(f"{len(text):,} characters are too many to pin", hint=f"pin at most {PINNED_CHARS:,}")
         names = self.session.pin(text, handle=handle)
-        return f"Pinned {', '.join(map(str, names))}: it stays in sight whatever is folded."
+        return f"Pinned {', '.join(map(str, names))}: it stays in the context after every fold."
 
 
 def describe_load(load: Load) -> str:

@@ -60,7 +60,7 @@ def verbatim_range(text: str, wanted: Sequence[Phrase]) -> tuple[int, int] | Non
     Returns None if the text contains no phrase.
     """
     lower = text.casefold()
-    if len(lower) != len(text):  # a few letters have a longer form, so that the positions would be wrong
+    if len(lower) != len(text):  # `casefold` made the text longer, so positions would be wrong
         lower = text.lower() if len(text.lower()) == len(text) else text
     for phrase in wanted:
         if (start := lower.find(phrase.text)) >= 0:
