@@ -6,9 +6,12 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
+
+from foldline.events import LOG
 
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp adds by default. They are switched off, so that only the client's own headers are sent."""
@@ -37,7 +40,7 @@ class UpstreamClient:
     def __init__(self, limits: UpstreamLimits) -> None:
         self._session = aiohttp.ClientSession(
             auto_decompress=False,
-            trust_env=True,
+            trust_env=False,  # aiohttp would read ~/.netrc for each request, and send the credentials in it
             cookie_jar=aiohttp.DummyCookieJar(),
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15.0, ssl=ssl.create_default_context()),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.silence_s),
@@ -45,6 +48,8 @@ class UpstreamClient:
             max_line_size=64 * 1024,
             max_field_size=64 * 1024,
         )
+        self._proxies: dict[URL, URL | None] = {}
+        """The proxy for each provider, by the origin of the provider's address."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -57,7 +62,11 @@ class UpstreamClient:
 
         Raises `UpstreamFailed` if there is no response.
         """
+        origin = url.origin()
+        if origin not in self._proxies:
+            self._proxies[origin] = environment_proxy(origin)
         options: dict[str, Any] = {"headers": headers, "data": data, "allow_redirects": False}
+        options["proxy"] = self._proxies[origin]
         try:
             return await self._session.request(method, url, **options)
         except TimeoutError:
@@ -66,3 +75,21 @@ class UpstreamClient:
             raise UpstreamFailed(502, f"foldline: {url.host} cannot be reached ({type(error).__name__})") from None
         except ValueError as error:
             raise UpstreamFailed(502, f"foldline: the answer of {url.host} cannot be read ({error})") from None
+
+
+def environment_proxy(origin: URL) -> URL | None:
+    """The proxy that the environment names for an address (`HTTPS_PROXY`, `HTTP_PROXY`); None if there is none.
+
+    `NO_PROXY` lists the hosts that are reached without a proxy.
+    """
+    address = getproxies().get(origin.scheme)
+    if not address or proxy_bypass(f"{origin.host}:{origin.port}"):
+        return None
+    try:
+        proxy = URL(address if "://" in address else f"http://{address}")
+    except ValueError:
+        proxy = URL()
+    if proxy.scheme == "http" and proxy.host:
+        return proxy
+    LOG.warning("the proxy for %s is ignored: only http://HOST:PORT is supported", origin)
+    return None
