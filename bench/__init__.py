@@ -1,1 +1,1 @@
-"""Benches: `python -m bench NAME ...` runs `bench.NAME.main(argv)`."""
+"""Benchmarks. `python -m bench NAME ...` runs `bench.NAME.main(argv)`."""

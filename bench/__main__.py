@@ -1,4 +1,6 @@
-"""`python -m bench NAME ...`: one bench per module, each with a `main(argv)` that gives the exit status."""
+"""`python -m bench NAME ...`: run one benchmark. Each benchmark is a module whose `main(argv)` returns the exit
+status.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 
 
 def benches() -> list[str]:
-    """The modules and packages that are benches: those with a `main`."""
+    """The names of the modules and packages with a `main`."""
     here = Path(__file__).parent
     files = {file.stem: file for file in here.glob("[!_]*.py")}
     files |= {file.parent.name: file for file in here.glob("*/__init__.py")}

@@ -1,9 +1,10 @@
-"""A real Claude Code against a local server, with `foldline watch` on its stream and foldline's hooks inside it.
+"""Runs the real Claude Code against a local server. `foldline watch` reads its stream, and foldline's hooks are
+installed.
 
-Three turns: a task with a shell call, a compaction, another task. Every request is answered by a few canned replies on
-127.0.0.1, so nothing leaves the machine and nothing is paid. Afterwards it checks what a user would see: the meter, the
-warning, the report of the compaction, the scratch files, the instructions for the summary, and the path of the notes in
-the next turn.
+There are three turns: a task with a shell call, a compaction, and another task. A server on 127.0.0.1 answers every
+request with a canned reply, so nothing leaves the machine and nothing is paid. Afterwards, the benchmark checks what a
+user would see: the meter, the warning, the report of the compaction, the scratch files, the instructions for the
+summary, and the path of the notes in the next turn.
 
     npm install @anthropic-ai/claude-code && python -m bench agent --claude node_modules/.bin/claude
 """
@@ -26,13 +27,13 @@ from typing import Any
 FOLDLINE = [sys.executable, "-m", "foldline.cli"]
 PROMPTS = ("say hello with the shell and never touch main.py", "/compact", "and say it again")
 USED = 150_000
-"""Tokens in the window, as the server reports them for every call."""
+"""Number of tokens in the window that the server reports for every call."""
 WINDOW = 190_000
 SECONDS = 120
 
 
 class Model(ThreadingHTTPServer):
-    """A provider that answers every first request of a turn with a shell call and every other one with a sentence."""
+    """A provider. Its reply to the first request of a turn is a shell call; all other replies are a sentence."""
 
     daemon_threads = True
 
@@ -102,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _events(reply: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A reply as the provider streams it."""
+    """The events of a streamed reply."""
     block = reply["content"][0]
     yield "message_start", {"message": {**reply, "content": [], "stop_reason": None}}
     start: dict[str, Any]
@@ -121,7 +122,9 @@ def _events(reply: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
-    """Run the three turns; returns the events of the watch, the server with its requests, and the printed meter."""
+    """Run the three turns. Returns the events of `foldline watch`, the server with its requests, and the printed
+    meter.
+    """
     home, project = place / "home", place / "project"
     home.mkdir()
     project.mkdir()
@@ -162,7 +165,7 @@ def run(claude: str, place: Path) -> tuple[list[dict[str, Any]], Model, str]:
 
 
 def findings(events: list[dict[str, Any]], server: Model, project: Path) -> dict[str, bool]:
-    """What a user should see, and whether it was there."""
+    """What a user should see, and whether it was shown."""
     kinds = [event["event"] for event in events]
     page = project / ".context" / "scratch.md"
     text = page.read_text() if page.exists() else ""

@@ -1,10 +1,10 @@
-"""How well the size of the next request is foretold: the gauge against the usage in real sessions.
+"""Measures how well foldline predicts the size of the next request, compared with the usage in recorded sessions.
 
-Each session with usage is replayed message by message. Before each reply the gauge says how large the request must have
-been; the reply's own usage says how large it was. Nothing is left out: requests where no figure could help (the first
-one, whose system prompt and tools no log shows, and the one after a fold) have their own rows. Constants were chosen on
-the half of the files whose name has an even sha256; the other half is the one to quote. The name is taken without
-`.gz`, because the published sessions were themselves drawn by the full name.
+Each session with usage is replayed message by message. Before each reply, `Gauge` predicts the size of the request; the
+usage of the reply is its true size. No request is left out. Two kinds of request have rows of their own, because no
+earlier figure helps: the first request, whose system prompt and tools are not in the log, and the request after a fold.
+Constants were chosen on the files whose name has an even SHA-256; only the figures of the other half are quoted. The
+hash is computed without `.gz`, because the published sessions were sampled by the full name.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ SOURCES = (
     ("pi-sessions", "pi-sessions/*.jsonl*", "pi"),
 )
 GOAL = {"p50": 0.3, "p95": 3.0}
-"""In per cent of the true size, for requests with an anchor."""
+"""Largest error in per cent of the true size, for requests with an anchor."""
 OFF = 0.01
-"""An error above this share of the true size is given a cause."""
+"""If an error is a larger share of the true size than this, its cause is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """One request, foretold and measured."""
+    """The predicted and the true size of one request."""
 
     place: str
     tokens: int
     upper: int
     void: tuple[int, int]
-    """Both, had the anchor been void: how good the first measure after a fold can be."""
+    """`tokens` and `upper` without the anchor. They show how good the first prediction after a fold can be."""
     true: int
     reports: int
-    """Figures the gauge had seen in this session."""
+    """Number of usage figures of this session that the gauge had seen."""
     anchored: bool
     thinks: bool
     media: bool
@@ -60,7 +60,7 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """As a share of the true size; negative when too little was foretold."""
+        """The error as a share of the true size; negative if the prediction is too small."""
         return (self.tokens - self.true) / self.true
 
 
@@ -75,15 +75,15 @@ ROWS: tuple[tuple[str, Callable[[Prediction], bool]], ...] = (
     ("every request but the first", lambda it: it.reports > 0),
     ("first request (system, tools hidden)", lambda it: it.reports == 0),
 )
-VOID = "anchored, had the anchor been void"
+VOID = "anchored, predicted without the anchor"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the table, or the same as JSON."""
+    """Print the results as a table or as JSON."""
     parser = argparse.ArgumentParser(prog="python -m bench counting", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the sessions")
     parser.add_argument("--json", action="store_true", help="machine-readable")
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="also show the N worst of each half")
+    parser.add_argument("--worst", type=int, default=0, metavar="N", help="also show the N largest errors of each half")
     options = parser.parse_args(argv)
     report = []
     for source, pattern, form in SOURCES:
@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def half(path: Path) -> str:
-    """Which half of the files this one is in."""
+    """The half of the files that a file belongs to."""
     digest = sha256(path.name.removesuffix(".gz").encode()).digest()
     return "quoted" if digest[-1] % 2 else "chosen on"
 
@@ -107,7 +107,7 @@ def read(path: Path, form: str) -> Transcript:
 
 
 def predictions(transcript: Transcript, name: str) -> Iterator[Prediction]:
-    """Every request of a session that was measured, as it was foretold."""
+    """The prediction for each request of a session whose reply reports usage."""
     first = next((message.meta.model for message in transcript.messages if message.meta.model), "")
     gauge = Gauge(calibration=Calibration(drops_thinking=model(first).drops_thinking))
     reports = figure = 0
@@ -146,7 +146,10 @@ def predictions(transcript: Transcript, name: str) -> Iterator[Prediction]:
 
 
 def _replies(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """Messages one by one, those of one reply together: a request was made before the first of them."""
+    """The messages in groups. The messages of one reply are one group, and every other message is a group of its own.
+
+    A request was sent before each reply.
+    """
     group: list[Message] = []
     for message in messages:
         if group and not (message.meta.reply and message.meta.reply == group[-1].meta.reply):
@@ -162,7 +165,7 @@ def _has_media(part: Part) -> bool:
 
 
 def _with_signatures(message: Message) -> Message:
-    """With a signature of the right length where the published data kept only the length."""
+    """The message with signatures of the right length. The published data has only the length of each signature."""
     parts = tuple(_signed(part) for part in message.parts)
     return message if parts == message.parts else replace(message, parts=parts)
 
@@ -181,7 +184,7 @@ def _counter(name: str) -> tuple[Estimator, Framing]:
 
 
 def _cause(guess: Prediction, added: int, figure: int, *, switched: bool) -> str:
-    """What most likely made an error, in words; empty when there is none to speak of."""
+    """The most likely cause of an error in words; empty if the error is small."""
     if abs(guess.error) <= OFF:
         return ""
     if not guess.anchored:
@@ -189,14 +192,14 @@ def _cause(guess: Prediction, added: int, figure: int, *, switched: bool) -> str
     if switched:
         return "another model than before"
     if guess.true < figure:
-        return "the prompt shrank: old content or thinking left it"
+        return "the prompt became smaller: old content or thinking was removed"
     if added > 0.1 * guess.true:
         return "a large addition, wrongly estimated"
     return "more was sent than is logged" if guess.error < 0 else "less was sent than is logged"
 
 
 def entry(source: str, name: str, found: list[Prediction], worst: int) -> dict[str, Any]:
-    """The figures of one half of one source."""
+    """The results for one half of one source."""
     causes = Counter(guess.cause for guess in found if guess.cause and guess.reports)
     rows = {label.strip(): figures([guess for guess in found if test(guess)]) for label, test in ROWS}
     rows[VOID] = figures(
@@ -214,7 +217,7 @@ def entry(source: str, name: str, found: list[Prediction], worst: int) -> dict[s
 
 
 def figures(found: list[Prediction]) -> dict[str, float]:
-    """Errors in per cent of the true size."""
+    """Statistics of the errors, in per cent of the true size."""
     if not found:
         return {"n": 0}
     errors = sorted(100 * abs(guess.error) for guess in found)
@@ -235,7 +238,7 @@ def _at(ordered: list[float], share: float) -> float:
 
 
 def table(one: dict[str, Any]) -> str:
-    """One half of one source for people."""
+    """The results for one half of one source, as a table."""
     lines = [f"{one['source']}, files {one['half']}: {one['files']}"]
     lines.append(
         f"  {'error of the predicted request, % of the true size':52}     n    p50    p95    p99  under95  >upper"

@@ -1,12 +1,12 @@
-"""Kill a process that writes to a ledger, many times, and check what it left.
+"""Kills a process that writes to a ledger, many times, and checks the ledger after each kill.
 
     python -m bench crash --runs 1000               # SQLite
     python -m bench crash --runs 200 --postgres
 
 The process appends, folds, pins, branches, moves and claims jobs as fast as it can, and prints the head of its branch
-after each operation as an acknowledgement. It is killed (SIGKILL) at a random moment. Every acknowledged operation must
-be stored, at most one more may be, `verify` must find nothing, and a job it held must be claimable after its lease. The
-next run continues with the same ledger.
+after each operation as an acknowledgement. It is killed (SIGKILL) at a random moment. After a kill, every acknowledged
+operation must be stored, and at most one operation that was not acknowledged. `verify` must find no fault. A job that
+the process held must be claimable after its lease. The next run continues with the same ledger.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from foldline.ledger import Branch, Store
 from foldline.message import Message, assistant, user
 
 RUNS_PER_LEDGER = 50
-"""Runs per ledger, since each run verifies all of it."""
+"""Number of runs with one ledger. It is limited because each run verifies the whole ledger."""
 LONGEST_S = 0.2
 """Maximum lifetime of a process after its first acknowledgement."""
 LEASE_S = 0.2
@@ -74,7 +74,7 @@ def step(store: Store, branch: Branch, run: int, number: int) -> None:
 
 
 def write(url: str, run: int, pipe: int) -> None:
-    """The process that will be killed."""
+    """The main function of the process that is killed."""
     store = ledger.open(url)
     main = store.session(f"run {run}")
     number = 0
@@ -86,7 +86,9 @@ def write(url: str, run: int, pipe: int) -> None:
 
 
 Use = Callable[[str, int, int], None]
-"""What the process does: url, run number, pipe for acknowledgements; it runs until it is killed."""
+"""The main function of a process. It takes the URL, the run number and the pipe for acknowledgements, and runs until it
+is killed.
+"""
 
 
 def killed(url: str, run: int, use: Use, longest_s: float = LONGEST_S) -> list[Any] | None:
@@ -98,7 +100,7 @@ def killed(url: str, run: int, use: Use, longest_s: float = LONGEST_S) -> list[A
             os.close(read)
             random.seed(run)
             use(url, run, pipe)
-        except BaseException:  # noqa: BLE001  # shown, and then it is over
+        except BaseException:  # noqa: BLE001  # the error is printed, and the process ends
             traceback.print_exc()
         finally:
             os._exit(1)
@@ -114,7 +116,7 @@ def killed(url: str, run: int, use: Use, longest_s: float = LONGEST_S) -> list[A
 
 
 def check(url: str, last: list[Any]) -> str:
-    """What is wrong after a kill; empty if nothing is."""
+    """The faults after a kill; empty if there are none."""
     store = ledger.open(url, clock=lambda: time.time() + 3 * LEASE_S)
     try:
         settled(store)
@@ -138,7 +140,7 @@ def check(url: str, last: list[Any]) -> str:
 
 
 def settled(store: Store) -> None:
-    """Wait until the server has noticed that its client is gone, since it may still commit a transaction."""
+    """Wait until the server has noticed that its client is gone. Until then, it may still commit a transaction."""
     if store.tx.pool.database.name != "postgres":
         return
     sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -1,10 +1,12 @@
-"""What the agent needed after a real compaction, and how much of it a digest of the same size would have shown.
+"""Measures how much of what an agent needed after a recorded compaction a local digest would have shown.
 
-For every logged compaction with enough before and after it: the locators of the next calls that had occurred before it
-and not since. Shown is their share in the summary that a model wrote then, in the newest messages of the same size, in
-a bare list of words, and in our local digest of the same size and of a quarter of it: plainly, and in the context of a
-line they came from. Where a log has no compaction, cuts are made at fixed places and compared at a fixed size. Sizes
-are characters. Everything was chosen on the even half of the files; the other half is the one to quote.
+An agent needs the locators of its next calls (names and values that must be known exactly) that occurred before the
+compaction, but not since. The benchmark prints the share of these locators in several texts: in the summary that a
+model wrote, in the newest messages of the same size, in a list of words, in the local digest of the same size, and in a
+local digest of a quarter of this size. `plain` counts every locator that a text contains; `in context` counts a locator
+only beside other words of a line that it came from. If a log has no compaction, `--made` makes cuts at fixed places and
+compares texts of a fixed size. Sizes are in characters. Constants were chosen on one half of the files; only the
+figures of the other half are quoted.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ from foldline.wire import read_all
 
 SOURCES = ("entire-claude-code", "entire-codex", "pi-sessions")
 BEFORE, AFTER, AHEAD = 20, 10, 60
-"""Messages before, calls after, and how many calls ahead are looked at."""
+"""Minimum number of messages before a compaction, minimum number of calls after it, and number of calls that are
+examined.
+"""
 SPEED_TOKENS = 150_000
 MADE_CHARS = 11_000
-"""The size at which made cuts are compared: about that of a logged summary."""
+"""Size of the texts for a cut that this benchmark makes: about the size of a recorded summary."""
 MADE = (0.4, 0.6, 0.8)
 GOALS = {"local": (0.95, 0.70), "local ÷4": (0.80, 0.45)}
 
@@ -41,7 +45,9 @@ HEADER = Policy().digest_header
 
 
 class Event(NamedTuple):
-    """One compaction: what was before, what the model wrote of it, and what was needed afterwards."""
+    """One compaction: the messages before it, the summary that the model wrote, and the locators that were needed
+    later.
+    """
 
     source: str
     half: str
@@ -55,9 +61,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the bench."""
     parser = argparse.ArgumentParser(prog="python -m bench digest", description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--made", action="store_true", help="cuts at fixed places too, where nothing was compacted")
+    parser.add_argument(
+        "--made", action="store_true", help="also make cuts at fixed places in logs without a compaction"
+    )
     parser.add_argument("--show", type=int, metavar="N", help="print the digest of the N-th event and stop")
-    parser.add_argument("--speed", action="store_true", help="how long it takes, by size and from fold to fold")
+    parser.add_argument(
+        "--speed", action="store_true", help="measure the time of a digest, by size and for the tenth of ten folds"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
     if options.speed:
@@ -82,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def found(data: Path, *, made: bool) -> Iterator[Event]:
-    """Every event of the data."""
+    """All compactions in the data."""
     for source in SOURCES:
         for path in sorted((data / source).rglob("*")):
             if not path.is_file() or path.name.startswith(("LICENSE", "NOTICE")):
@@ -111,7 +121,10 @@ def _events(source: str, part: str, messages: tuple[Message, ...], *, made: bool
 
 
 def _needed(before: Sequence[Message], after: Sequence[Message]) -> tuple[tuple[str, ...], int]:
-    """Locators of the calls after a cut that stood before it and not since, and how many calls there were."""
+    """The locators of the calls after a cut, and the number of these calls.
+
+    Only locators that occur before the cut, and not between the cut and their call, are returned.
+    """
     earlier, since = said_text(before), ""
     wanted: dict[str, None] = {}
     calls = 0
@@ -135,12 +148,12 @@ def shown_by(event: Event) -> dict[str, str]:
 
 
 def local(event: Event, cap: int) -> str:
-    """Our digest within so many tokens."""
+    """The local digest with at most `cap` characters."""
     return local_digest_text(extract_facts(event.before, 0), max_tokens=cap, count_tokens=len, header=HEADER)
 
 
 def _word_list(event: Event, cap: int) -> str:
-    """The words that calls were made with, the latest first, as many as fit."""
+    """The locators of all calls, the newest first, as many as fit."""
     words = dict.fromkeys(
         word for message in reversed(event.before) for call in message.calls for word in sorted(locators(call))
     )
@@ -168,7 +181,10 @@ def _table(rows: dict[tuple[str, str, str], dict[str, list[int]]], events: list[
 
 
 def speed(data: Path) -> str:
-    """The local digest of a growing history, in one go; and the tenth fold of ten, where only what is new is read."""
+    """The time for the local digest of histories of several sizes, and for the tenth of ten folds.
+
+    The tenth fold reads only the messages since the ninth.
+    """
     files = (path for path in sorted((data / SOURCES[0]).rglob("*.jsonl*")) if path.is_file())
     messages: list[Message] = []
     sizes, lines, session = [0], [], Session()
@@ -188,7 +204,9 @@ def speed(data: Path) -> str:
 
 
 def _milliseconds(messages: Sequence[Message], folds: Sequence[int]) -> float:
-    """Processor time of the last digest, the best of three, when facts were gathered at each of the folds before."""
+    """Processor time of the last digest: the minimum of three runs. The facts of the earlier folds are extracted
+    before.
+    """
     facts, start = None, 0
     for fold in folds:
         facts = extract_facts(messages[start:fold], start, facts)

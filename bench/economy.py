@@ -1,10 +1,11 @@
-"""What the economic gate costs on real sessions, beside never folding, folding when full, and the best in hindsight.
+"""Compares the cost of a rule on `cost` with never folding, with folding when the window is full, and with the optimum.
 
-Each session is replayed request by request as input cost: 18,000 tokens of system and tools in front, a digest of
-2,000, cached tokens at 0.1 and others at 1.25, nothing cached after a pause of more than five minutes. All rules cut at
-the same floor and obey the same window; only never folding, the measure of all (1.00), is let off the window. Sessions
-shorter than the floor have nothing to fold and are only counted. The stake was chosen on one half of the files; the
-other half is the one to quote.
+Each recorded session is replayed request by request, and the cost of its input is computed. A request begins with
+18,000 tokens of system prompt and tools, and a digest has 2,000 tokens. A cached token costs 0.1 and any other token
+1.25. After a pause of more than five minutes, no token is cached. All rules cut at the same floor and use the same
+window. Only `keep-all`, which never folds, ignores the window; its cost is 1.00. Sessions shorter than the floor have
+nothing to fold and are only counted. The stake was chosen on one half of the files; only the figures of the other half
+are quoted.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ WINDOWS = (58_000, 98_000, 168_000)
 CHARS_PER_TOKEN = {"claude-code": 2.9, "codex": 3.44, "pi": 3.2}
 FRAMING = Framing(name="bench", message=0, part=4, call=0, result=0)
 GOAL = 1.10
-"""The most that the gate may cost beside the optimum."""
+"""Largest cost of the rule, as a multiple of the optimum."""
 
 
 @dataclass(frozen=True, slots=True)
 class CharsBy:
-    """Characters by a number with two decimals, as the replays count."""
+    """A counter that divides the number of characters by a constant."""
 
     per_token: float
     name: str = "chars"
@@ -52,7 +53,7 @@ class CharsBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One session under one floor and one window, in money."""
+    """The costs of one session with one floor and one window."""
 
     name: str
     keep_all: float
@@ -61,7 +62,7 @@ class Result:
     full: float
     folds: int
     forced: bool
-    """Keep-all would not have fitted the window."""
+    """Whether the session does not fit the window without a fold."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -69,8 +70,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench economy", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with the sessions")
     parser.add_argument("--json", action="store_true", help="every session, machine-readable")
-    parser.add_argument("--stake", type=float, default=STAKE, help="how far above never folding a session may come")
-    parser.add_argument("--ttl", type=float, default=300.0, help="the cache's life in seconds; inf: never cold")
+    parser.add_argument(
+        "--stake", type=float, default=STAKE, help="largest extra cost of a session compared with never folding"
+    )
+    parser.add_argument(
+        "--ttl", type=float, default=300.0, help="time to live of the cache in seconds; inf: it never expires"
+    )
     parser.add_argument("--model-digest", action="store_true", help="a model writes the digests, at the same prices")
     options = parser.parse_args(argv)
     prices = TokenPrices(ttl_seconds=options.ttl)
@@ -93,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def trace(messages: Sequence[Message], form: str, keep: int) -> Trace:
-    """A session as the economy sees it, by the counter and the floors of the other replays."""
+    """The sizes of a session's requests, and the floor at each request."""
     policy, counter = Policy(keep_tokens=keep), CharsBy(CHARS_PER_TOKEN[form])
     talk, sent, requests = Timeline(), 0, list[TracedRequest]()
     for before, message in zip((None, *messages), messages, strict=False):
@@ -107,14 +112,16 @@ def trace(messages: Sequence[Message], form: str, keep: int) -> Trace:
 
 
 def _asks(before: Message, message: Message) -> bool:
-    """True where a request was sent: before a reply, which may be several messages."""
+    """Whether a request was sent between two messages. A request is sent before a reply; a reply may be several
+    messages.
+    """
     if message.role != "assistant":
         return False
     return before.role != "assistant" or message.meta.reply != before.meta.reply
 
 
 def measure(name: str, one: Trace, prices: TokenPrices, stake: float) -> Result:
-    """What every rule costs on one session."""
+    """The cost of every rule on one session."""
     rent = replay_cost(one, prices, lambda rent, proposal: rent.earned_share(proposal, prices, stake=stake) >= 1)
     total = sum(request.added for request in one.requests)
     return Result(
@@ -132,7 +139,7 @@ Row = tuple[str, str, int, int, int, list[Result]]
 
 
 def table(report: Sequence[Row]) -> Iterator[str]:
-    """The figures by source, half, floor and window; costs are shares of keep-all."""
+    """The costs by source, half, floor and window, as shares of the cost of keep-all."""
     head = f"{'floor':>6} {'window':>7} {'files':>5} {'used':>4}  {'optimum':>7} {'rent':>6} {'full':>6}  "
     head += f"{'rent/opt':>8} {'full/opt':>8} {'worst':>6} {'folds':>5}  above keep-all (worst)"
     last = ("", "")
@@ -156,7 +163,10 @@ def _figures(found: Sequence[Result]) -> str:
 
 
 def _above(found: Sequence[Result]) -> str:
-    """Sessions above never folding; those that never folding could not have served, and its cause, apart."""
+    """The number of sessions in which the rule costs more than keep-all.
+
+    Sessions that do not fit the window without a fold are counted separately.
+    """
     free = [it.rent / it.keep_all for it in found if not it.forced and it.rent > it.keep_all * (1 + 1e-9)]
     forced = [it for it in found if it.forced and it.rent > it.keep_all * (1 + 1e-9)]
     said = f"{len(free)} ({max(free):.3f})" if free else "0"

@@ -1,8 +1,9 @@
-"""How far the estimator is from the exact vocabularies, per source: a folder of text files, or of sessions as text.
+"""Compares token estimates with the counts of real tokenizers, for each source: a folder of text files or session
+files.
 
-Every file is cut into texts of at most 8,000 characters, so that a figure is about what one message is, and each is
-counted by the estimator of a family and by that family's own vocabulary. JSON escapes stay as they are: a session file
-is itself a text that models are shown. chars/4 stands beside it for comparison.
+Every file is cut into texts of at most 8,000 characters, about the size of a message. Each text is counted by the
+estimator of a tokenizer family, and by the tokenizer itself. JSON escapes stay as they are, because models also read
+session files. The number of characters divided by 4 is printed for comparison.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from foldline.measure.tokenizers import exact_counter
 
 MOST_CHARS = 8_000
 MOST_BYTES = 2_000_000
-"""Read of each file, so that one large file does not speak for its source."""
+"""Only this many bytes of a file are read, so that one large file does not decide the result of its source."""
 
 
 def texts(folder: Path, most: int) -> Iterator[str]:
-    """The texts of one source, at most so many."""
+    """The texts of one source, at most `most` of them."""
     for path in sorted(found for found in folder.rglob("*") if found.is_file()):
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             text = file.read(MOST_BYTES).decode("utf-8", "replace")
@@ -40,7 +41,9 @@ def texts(folder: Path, most: int) -> Iterator[str]:
 
 
 def errors(counter: Counter, some: list[str], truth: list[int]) -> dict[str, float]:
-    """Absolute error at the median and the 95th percentile, the total, and how often the margin is not enough."""
+    """The absolute error (median and 95th percentile), the error of the total, and how often the margin is too
+    small.
+    """
     found = [counter.count(text).tokens for text in some]
     off = sorted(abs(mine - real) / real for mine, real in zip(found, truth, strict=True))
     short = sum(mine * (1 + MARGIN) < real for mine, real in zip(found, truth, strict=True))

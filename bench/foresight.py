@@ -1,13 +1,17 @@
-"""What the agent needed next, and whether a policy still showed it: sessions replayed request by request.
+"""Measures whether the view of each policy contains what the agent needed next. Sessions are replayed request by
+request.
 
-At every reply the view is built that the policy would have sent under a budget. Sessions that never reach it are left
-out, since no policy does anything there, and so are the digests that the agent then made itself. Counted are the
-locators of the calls then made that had occurred before, the share still visible (verbatim or in a digest), among those
-absent from the newest messages (long-range) and in the context of a line they came from; and for every edit whether the
-line to be replaced was still there word for word. Beside foldline's presets stand policies as people write them by
-hand: everything, a sliding window, dropping to half, clearing old results. The cost is that of the input with a prompt
-cache, against sending everything: with a cache that is always warm, and with one that is lost in every pause longer
-than it lives.
+For every reply, the view is built that the policy would have sent within a budget. Sessions that fit the budget are
+left out, because no policy folds them. The agent's own summaries are left out, too.
+
+The agent needs the locators of its calls (names and values that must be known exactly). The benchmark counts the
+locators that occurred earlier, and prints the share that the view contains, verbatim or in a digest. `long-range` is
+this share for locators that the newest messages do not contain, and `in context` counts them only beside other words of
+a line that they came from. `edits` is the share of edits whose replaced line is in the view word for word.
+
+foldline's presets are compared with four simple policies: everything, a sliding window, dropping to half, and clearing
+old results. `cost` is the cost of the input with a prompt cache that never expires, compared with sending everything.
+`paused` is the same with a cache that expires in every long pause.
 """
 
 from __future__ import annotations
@@ -34,16 +38,16 @@ from foldline.wire import read_all
 SOURCES = ("entire-claude-code", "entire-codex", "pi-sessions")
 BUDGET = 40_000
 NEAR = 10
-"""Messages that count as near: what stands in them is no test of a policy."""
+"""Number of newest messages that count as near. `long-range` leaves out the locators that they contain."""
 LIFE = 300.0
-"""Seconds that a prompt cache lives."""
+"""Time to live of the prompt cache, in seconds."""
 PRESETS = ("balanced", "thrifty")
 HAND = ("everything", "sliding window", "drop to half", "clear old results")
 
 
 @dataclass
 class Tally:
-    """What came of the requests of one source under one policy."""
+    """The counts for the requests of one source under one policy."""
 
     sessions: int = 0
     requests: int = 0
@@ -70,7 +74,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Job:
-    """One file under some policies."""
+    """One file to replay under several policies."""
 
     source: str
     path: Path
@@ -88,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--knobs", default="{}", help="knobs that differ from the presets, as JSON")
     parser.add_argument("--source", action="append", choices=SOURCES)
     parser.add_argument("--half", choices=("chosen on", "quoted"), help="only this half of the files")
-    parser.add_argument("--files", type=int, default=10**6, help="files per source at the most")
+    parser.add_argument("--files", type=int, default=10**6, help="maximum number of files per source")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
@@ -112,7 +116,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def run(job: Job) -> dict[str, Tally]:
-    """All policies on one file."""
+    """Replay one file under all its policies."""
     found: dict[str, Tally] = {}
     try:
         transcripts = read_all(job.path)
@@ -128,7 +132,7 @@ def run(job: Job) -> dict[str, Tally]:
 
 
 class Hand:
-    """A policy as people write it: a list that gives way when it is too large."""
+    """A simple policy: a list of messages from which the oldest content is removed when it is too large."""
 
     def __init__(self, name: str, budget: int, model: str) -> None:
         self.session = Session(model=model, policy=Policy.preset("verbatim").but(window_tokens=1 << 40, reply_tokens=0))
@@ -136,11 +140,11 @@ class Hand:
         self.cleared: dict[int, Message] = {}
 
     def add(self, message: Message) -> None:
-        """One more message."""
+        """Add a message."""
         self.session.add(message)
 
     def size(self, message: Message) -> int:
-        """Tokens of a message."""
+        """The size of a message in tokens."""
         return self.session.size(message)
 
     def messages(self) -> Sequence[Message]:
@@ -197,7 +201,7 @@ class Ours:
 
     @property
     def folds(self) -> int:
-        """How often it folded."""
+        """The number of folds."""
         return self.session.folds
 
     def messages(self) -> Sequence[Message]:
@@ -270,7 +274,7 @@ def _common(old: Sequence[Message], new: Sequence[Message]) -> int:
 
 
 def cost(tokens: int, common: int) -> float:
-    """The price of a request of which `common` tokens are read from the cache."""
+    """The price of a request, if its first `common` tokens are in the cache."""
     read = min(common, tokens) if common >= LEAST else 0
     return READ * read + WRITE * (tokens - read)
 

@@ -1,8 +1,9 @@
-"""The cheapest schedule of folds for a finished session, and the cost of any other rule on it.
+"""Computes the cheapest schedule of folds for a finished session, and the cost of any other rule on this session.
 
-The economic gate decides without knowing the future, so it is measured against the schedule that knows it. Both use the
-same accounting: the part in front of the digest is read, the part after it is written, and after a pause longer than
-the cache's life nothing is read. Positions in a history are tokens from its start, so that a trace needs no messages.
+A rule on `cost` decides without knowing the later requests, so it is compared with a schedule that knows them. Both
+costs are computed in the same way: the tokens before the digest are read from the cache, and the tokens after it are
+written to the cache. After a pause longer than the cache's time to live, no token is read from the cache. A position in
+a history is the number of tokens before it, so a trace needs no messages.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ class TracedRequest:
     """One request of a session, as it would have been without any fold."""
 
     added: int
-    """Tokens added to the history since the request before."""
+    """Tokens added to the history since the previous request."""
     floor: int = 0
-    """The last allowed cut; 0 if nothing may leave."""
+    """The last allowed cut; 0 if nothing may be folded."""
     at: float | None = None
-    """When it was sent, in seconds."""
+    """The time of the request in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,24 +33,24 @@ class Trace:
 
     requests: tuple[TracedRequest, ...]
     head: int = 0
-    """The unchanged part in front of every request."""
+    """Size of the unchanged beginning of every request."""
     digest: int = 0
     window: int | None = None
     cuts: tuple[int, ...] = ()
-    """All legal cuts, ascending, for an optimum that may cut above the floor; empty for one that cuts at the floor."""
+    """All legal cuts, ascending, if the optimum may also cut before the floor; empty if it cuts only at the floor."""
     digester: TokenPrices | None = None
     """The prices of the model that writes digests; None for local digests."""
 
     def view(self, cut: int, total: int) -> int:
-        """The size of a request whose history of `total` is cut at `cut`."""
+        """The size of a request whose history has `total` tokens and is cut at `cut`."""
         return self.head + self.digest * (cut > 0) + total - cut
 
     def fits(self, cut: int, total: int) -> bool:
-        """True if such a request can be sent."""
+        """Whether such a request fits the window."""
         return self.window is None or self.view(cut, total) <= self.window
 
     def digest_price(self, old: int, new: int) -> float:
-        """The price of a digest up to `new`, after one up to `old`."""
+        """The price of a digest of everything up to `new`, if the previous digest covers everything up to `old`."""
         if self.digester is None:
             return 0.0
         return digest_cost(self.digester, covered=new - old + self.digest * (old > 0), digest=self.digest)
@@ -82,7 +83,9 @@ def never(_account: FoldAccount, _proposal: FoldProposal) -> bool:
 
 
 def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCost:
-    """The cost of a rule on a trace. It cuts at the floor if it decides so, or if the request does not fit."""
+    """The cost of a rule on a trace. A fold at the floor is made if the rule decides so, or if the request does not
+    fit.
+    """
     account, cut, cost = FoldAccount(), 0, 0.0
     folds: list[tuple[int, int]] = []
     for index, step in enumerate(_steps(trace, prices)):
@@ -116,11 +119,12 @@ _Way: TypeAlias = tuple[float, _Chain]
 
 
 def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:
-    """The cheapest schedule of all: exact over the requests at which to fold and the cuts that the trace allows.
+    """The cheapest schedule of folds. All requests and all cuts that the trace allows are considered.
 
-    What a request costs depends on the cut alone and not on how it came about, so for every cut only the cheapest way
-    to it is kept: requests times cuts steps. A deeper cut is never dearer as long as the head can be cached and reading
-    a token for the digest costs no more than writing it, so cutting at the floor alone then gives the same optimum.
+    The cost of a request depends only on the current cut. So for every cut, only the cheapest way to it is kept, and
+    the time is proportional to the number of requests times the number of cuts. Cutting only at the floor gives the
+    same optimum on two conditions: the head can be cached, and reading a token for the digest costs no more than
+    writing it to the cache. A later cut then never costs more.
     """
     best: dict[int, _Way] = {0: (0.0, None)}
     for index, step in enumerate(_steps(trace, prices)):
@@ -141,7 +145,7 @@ def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:
 
 
 def _ways(best: Mapping[int, _Way], trace: Trace, cuts: Iterable[int]) -> Iterator[tuple[int, _Way]]:
-    """For each cut, ascending, the cheapest way to come there from an earlier one, the new digest included."""
+    """For each cut, ascending, the cheapest way to it from an earlier cut, including the new digest."""
     sources = sorted(best, reverse=True)
     cheapest = None
     for cut in cuts:
@@ -154,7 +158,11 @@ def _ways(best: Mapping[int, _Way], trace: Trace, cuts: Iterable[int]) -> Iterat
 
 
 def _reach(best: Mapping[int, _Way], trace: Trace, old: int, new: int) -> float:
-    """Which of two sources is cheaper does not depend on `new`: the digester's price is the same for every token."""
+    """The cost of a fold from the cut `old` to the cut `new`.
+
+    The digester's price is the same for every token. So if one old cut is cheaper than another, it is cheaper for every
+    `new`.
+    """
     return best[old][0] + trace.digest_price(old, new)
 
 
@@ -165,7 +173,7 @@ def _unchain(chain: _Chain) -> Iterator[tuple[int, int]]:
 
 
 def _steps(trace: Trace, prices: TokenPrices) -> Iterator[_TracedStep]:
-    """Each request with the history before it; a floor never goes back."""
+    """Each request with the size of its history. If a floor is lower than an earlier one, the earlier floor is used."""
     total = floor = 0
     last: float | None = None
     for index, request in enumerate(trace.requests):

@@ -1,4 +1,4 @@
-"""Whether time grows linearly with the size of hostile text, through every public entry.
+"""Measures whether the time of every public entry grows linearly with the size of hostile text.
 
 Each text of `hostile_texts.py` goes through each entry of `hostile_entries.py` at sizes n, 2n and 4n. n is chosen so
 that the smallest run takes some milliseconds. Time is CPU time, the minimum of several runs. A pair fails when its time
@@ -21,23 +21,23 @@ from bench.hostile_texts import TEXTS, HostileText
 
 GROWTH_GOAL, SECONDS_GOAL = 2.3, 1.0
 _START_CHARS, _MAX_BYTES = 2_000, 400_000
-"""Characters of the first text tried, and the most bytes that an entry is given."""
+"""Number of characters of the first text, and maximum number of bytes that an entry gets."""
 _DOUBLINGS = 2
 _ROUNDS = 3
-"""How often a pair that fails is measured; the minimum of all runs counts."""
+"""Number of measurements of a pair that fails. The minimum of all runs counts."""
 _PATIENCE = 4.0
-"""A run that takes this many times the goal shows the fault; larger sizes are not tried."""
+"""If a run takes this many times the goal, the pair fails, and larger sizes are not tried."""
 
 
 class Result(NamedTuple):
-    """The figures of one text in one entry."""
+    """The measurement of one text in one entry."""
 
     entry: str
     text: str
     chars: int
-    """The largest size."""
+    """The largest size of the text, in characters."""
     milliseconds: float
-    """The time for it, without what a short text takes."""
+    """The time for the largest size, minus the time for a short text."""
     growth: float
     """The growth of the time per doubling of the size: the mean of all doublings."""
     seconds_per_mb: float
@@ -61,7 +61,7 @@ def run_seconds(entry: Entry, text: str) -> float:
 
 
 def measure(name: str, text: HostileText, *, least_ms: float = 4.0) -> Result:
-    """The growth and the speed of one text in one entry; the smallest size takes at least `least_ms`."""
+    """Measure one text in one entry. The smallest size is chosen so that it takes at least `least_ms`."""
     entry = ENTRIES[name]
     fixed = _fixed_seconds(name)
     chars, limit = _START_CHARS, _MAX_BYTES // entry.copies >> _DOUBLINGS
@@ -83,7 +83,7 @@ def measure(name: str, text: HostileText, *, least_ms: float = 4.0) -> Result:
 
 @cache
 def _fixed_seconds(name: str) -> float:
-    """The time of an entry for a short text: what does not depend on the text."""
+    """The time of an entry for a short text. This time does not depend on the text."""
     return min(run_seconds(ENTRIES[name], f"word {number}") for number in range(6))
 
 
@@ -99,7 +99,7 @@ def _result(name: str, text: HostileText, times: dict[int, float]) -> Result:
 
 
 def _chosen(only: Iterable[str]) -> tuple[list[str], list[HostileText]]:
-    """The entries and texts that `--only` names: an entry by its name, texts by a part of theirs."""
+    """The entries and texts that `--only` names: an entry by its name, a text by a part of its name."""
     names = [name for name in only if name in ENTRIES]
     parts = [part for part in only if part not in ENTRIES]
     return names or list(ENTRIES), [text for text in TEXTS if not parts or any(part in text.name for part in parts)]
@@ -117,7 +117,7 @@ def _print_worst(results: list[Result], count: int) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Print the worst texts of every entry; the status is 1 if one is not linear."""
+    """Print the slowest texts of every entry. The exit status is 1 if a pair is not linear."""
     options = argparse.ArgumentParser(prog="python -m bench hostile", description=(__doc__ or "").split("\n\n")[0])
     options.add_argument("--only", action="append", default=[], help="an entry, or a part of the names of texts")
     options.add_argument("--quick", action="store_true", help="measure every fifth text")

@@ -1,7 +1,7 @@
-"""The public entries through which a transcript's text gets into foldline, each as a function of one text.
+"""The public functions that read the text of a transcript. Each of these entries is a function of one text.
 
-Every entry gives the text all roles that it can have there (prompt, reply, arguments of a call, result, digest),
-because each role is read by patterns of its own.
+Every entry uses the text in all possible roles (prompt, reply, arguments of a call, result, digest), because each role
+is read by different patterns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def conversation(text: str) -> list[dict[str, Any]]:
 
 
 COPIES = json.dumps(conversation("\0")).count("\\u0000")
-"""How often a conversation holds its text."""
+"""Number of times that a conversation contains its text."""
 
 
 def _session(text: str, digester: Digester | None = None, **knobs: Any) -> Session:
@@ -67,7 +67,7 @@ def add(text: str) -> None:
 
 
 def view(text: str) -> None:
-    """Compose the view and render it in every format, whole and with stubs for its results."""
+    """Compose the view and render it in every format, with whole results and with stubs."""
     session = _session(text)
     for name in _FORMATS:
         session.view().render(name)
@@ -84,7 +84,7 @@ def fold(text: str) -> None:
 
 
 def digest(text: str) -> None:
-    """Fold the text with a digester, then fold with one that answers with the text, then fold that digest."""
+    """Fold the text with a digester. Then fold with a digester that answers with the text, and fold that digest."""
     replies = iter(("The parser is broken; it was mended and tested.", text))
 
     def complete(_: DigesterCall) -> DigesterReply:
@@ -139,7 +139,7 @@ def _session_file(folder: str, text: str) -> Path:
 
 
 def watch(text: str) -> None:
-    """Read an agent's stream twice over and write its scratch files, as `foldline watch --scratch` does."""
+    """Read an agent's stream twice, and write its scratch files as `foldline watch --scratch` does."""
     from foldline.text_lines import LineSplitter, raw_lines_of_file
     from foldline.watch.agent_events import load
     from foldline.watch.scratch_files import ScratchWriter
@@ -167,7 +167,7 @@ def hook(text: str) -> None:
 
 
 class Entry(NamedTuple):
-    """An entry, and how often it gets the text."""
+    """An entry, and the number of copies of the text that it reads."""
 
     run: Callable[[str], object]
     copies: int = COPIES

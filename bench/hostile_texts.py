@@ -1,8 +1,8 @@
-"""Texts that make a careless pattern slow: a unit that is repeated, with a prefix and a suffix.
+"""Texts that make a careless regular expression slow. Each text repeats a unit, and has a prefix and a suffix.
 
-A pattern is slow when it starts a search at many positions and reads far from each. So the units are what patterns
-begin with (opening tags, key prefixes, quotes), what they skip (whitespace, words, digits), and pairs of these; the
-suffix is what makes the match fail at the end.
+A regular expression is slow if it starts a match at many positions and reads far from each of them. So the units are
+texts that a pattern begins with (opening tags, key prefixes, quotes), texts that a pattern skips (whitespace, words,
+digits), and pairs of these. The suffix makes the match fail at the end.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ _PHRASES = {
     "wrapped value": 'a1B2c3D4e5F6" +\n"',
     "mixed scripts": "aя請ا",
 }
-"""Openings of what patterns look for."""
+"""The beginnings of texts that foldline's patterns search for."""
 
 _PAIRS = (
     "space",

@@ -1,13 +1,13 @@
-"""Interrupt a process that uses a session, many times, while another process writes to the same ledger.
+"""Interrupts a process that uses a session, many times, while another process writes to the same ledger.
 
     python -m bench interrupts --runs 1000               # SQLite
     python -m bench interrupts --runs 1000 --postgres
 
-The process adds messages, reads views, folds, pins and unfolds. A third of its calls is interrupted by SIGINT, a third
-by an exception that another thread raises in the calling thread, a third by cancelling the asyncio task; each at a
-random moment. A second process appends to the same session and to one of its own all the time. Neither may ever wait
-longer than `STUCK_S` for a lock, a cancelled fold may not be committed, the interrupted session must send what a new
-one on the same record sends, every acknowledged message must be stored, and `verify` must find nothing.
+The process adds messages, reads views, folds, pins and unfolds. Its calls are interrupted at random moments, in equal
+shares by SIGINT, by an exception that another thread raises in the calling thread, and by cancelling the asyncio task.
+A second process appends to the same session and to a session of its own. Neither process may wait longer than `STUCK_S`
+for a lock. A cancelled fold must not be committed. The interrupted session must send the same request as a newly opened
+session. Every acknowledged message must be stored, and `verify` must find no fault.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from foldline.testing import Scripted, proper
 
 POLICY = Policy.preset("balanced").but(window_tokens=12_000, reply_tokens=0, counter="chars/4")
 STUCK_S = 60.0
-"""A call that has not succeeded after this time is stuck; on a busy machine, a lock can be held for seconds."""
+"""A call that has not succeeded after this many seconds is stuck. On a busy machine, a lock can be held for seconds."""
 LATEST_S = 0.02
-"""The latest moment of an interrupt after the start of a call."""
+"""Maximum time between the start of a call and its interrupt, in seconds."""
 ROUND = 100
 """Number of interrupts in one ledger. Each check opens the session again, so a long session slows the runs down."""
 SHARED, OWN = "shared", "own"
 
 
 class Interrupted(BaseException):
-    """What another thread raises in the calling thread."""
+    """The exception that another thread raises in the calling thread."""
 
 
 def model() -> Digester:
@@ -63,7 +63,7 @@ def model() -> Digester:
 
 
 def patiently(call: Callable[[], object]) -> bool:
-    """Make a call, again and again while the ledger is busy; False if it is stuck."""
+    """Make a call, and repeat it while the ledger is busy. Returns False if the call is stuck."""
     end = time.monotonic() + STUCK_S
     while time.monotonic() < end:
         with suppress(LedgerBusy):
@@ -75,8 +75,8 @@ def patiently(call: Callable[[], object]) -> bool:
 def _starts_thread(ident: int) -> bool:
     """Whether a thread is starting another thread.
 
-    Until the new thread runs, CPython knows it under the id of the old one. An exception raised then would end the new
-    thread before it has reported its start, and the old one would wait for ever.
+    Until the new thread runs, it has the id of the old thread in CPython. An exception that is raised during this time
+    would end the new thread before it reports its start, and the old thread would wait for ever.
     """
     frame = sys._current_frames().get(ident)
     while frame is not None:
@@ -114,7 +114,9 @@ class Victim:
                 session.view()
 
     def survive(self, kind: str) -> None:
-        """Note an interrupt, and check that a call after it needs no long wait and shows what the record says."""
+        """Count an interrupt. Check that the next call does not wait long, and that its result agrees with the
+        record.
+        """
         self.found[kind] += 1
         began = time.monotonic()
         self.found["stuck"] += not patiently(lambda: self.session.add(user("after"), assistant("yes")))
@@ -216,7 +218,7 @@ class Victim:
 
 @contextmanager
 def second_writer(url: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that appends; it prints its counts when its input is closed."""
+    """Start a process that appends messages. It prints its counts when its input is closed."""
     command = [sys.executable, "-m", "bench", "interrupts", "--url", url]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -229,7 +231,7 @@ def second_writer(url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def append_until_closed(url: str) -> None:
-    """Append to both sessions until the input is closed; print the counts and the longest wait."""
+    """Append to both sessions until the input is closed. Then print the counts and the longest wait."""
     written, stuck, slowest = 0, 0, 0.0
     closed = threading.Thread(target=sys.stdin.read, daemon=True)
     closed.start()
@@ -246,7 +248,7 @@ def append_until_closed(url: str) -> None:
 
 
 def run(url: str, runs: int) -> tuple[Counter[str], float, list[str]]:
-    """Counts, the longest wait in seconds, and what is wrong."""
+    """Run all interrupts. Returns the counts, the longest wait in seconds, and the faults."""
     with foldline.open(url, digester=model()) as ledger:
         victim = Victim(ledger)
         with second_writer(url) as writer:

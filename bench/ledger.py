@@ -1,15 +1,17 @@
-"""What a turn costs in a small ledger and in a large one, and what PostgreSQL does with many sessions at once.
+"""Measures the time of a turn in a small and in a large ledger, and the throughput of PostgreSQL with many sessions.
 
     python -m bench ledger --path /tmp/bench            # builds two ledgers there, and keeps them for the next run
     python -m bench ledger --path /tmp/bench --one      # the large one is a single session
     python -m bench ledger --path /tmp/bench --postgres # throughput with 1, 4 and 16 sessions at once
 
-A turn is four messages of about 1 KB (prompt, call, result, reply), added to a session and durable before its view is
-made, and that before the next turn starts; now and then one of them reads what is unread into the text index. Nothing
-is folded meanwhile: the window has room for all turns. They are timed in bursts, one ledger after the other, in
-processes of their own, so that a busy machine is busy for both; beside them stands what the disk alone takes to sync as
-many bytes. Then both are searched, within the session and everywhere: for a number that was said once, for some words
-of one message, and for words that half of all messages have.
+A turn is four messages of about 1 KB: prompt, call, result and reply. They are added to a session and are on disk
+before the view is made. The next turn starts after that. Some turns also index new messages. No fold is made, because
+the window has room for all turns. Each ledger is measured in a process of its own. The two processes take turns after
+every burst, so that a busy machine slows both down equally. For comparison, the time that the disk needs to sync the
+same number of bytes is measured.
+
+Then both ledgers are searched, in the session and in all sessions: for a number that occurs once, for some words of one
+message, and for words that half of all messages contain.
 """
 
 from __future__ import annotations
@@ -37,32 +39,32 @@ from foldline.session import Session
 
 SMALL, LARGE = 1_000, 1_000_000
 NAME = "session-0"
-"""The session that goes on."""
+"""Name of the session that gets the measured turns."""
 SESSION = 1_000
-"""Messages in a session of the ledger that is built."""
+"""Number of messages in each session of a new ledger."""
 TURNS, BURST = 600, 50
-"""Turns that are timed, and how many of one ledger before it is the other's turn."""
+"""Number of turns that are timed, and number of turns in a burst."""
 TAIL = 40
-"""Messages that are in view when a session is opened: all before them are folded."""
+"""Number of messages in the view when a session is opened. All earlier messages are folded."""
 ROOMY = Policy(window_tokens=10_000_000)
 SEARCHES = 15
-"""Searches of each kind that are timed."""
+"""Number of timed searches of each kind."""
 COMMON = "the self import return"
 GOAL_SEARCH_MS = 100.0
 SYNCED = 65_536
-"""Bytes that a turn writes, about."""
+"""Approximate number of bytes that a turn writes."""
 GOAL_MS, GOAL_RATIO = 2.0, 1.5
 WORDS = (Path(os.__file__).read_text("utf-8") + Path(random.__file__).read_text("utf-8")).split()
 
 
 def text(chance: random.Random, size: int) -> str:
-    """Words of a program, `size` characters of them."""
+    """About `size` characters of words from the source of a program."""
     start = chance.randrange(len(WORDS) - 400)
     return " ".join((*WORDS[start : start + size // 6], str(chance.random())))
 
 
 def turn(chance: random.Random) -> list[Message]:
-    """A prompt, a call, its result, a reply: about 4 KB."""
+    """The messages of a turn: a prompt, a call, its result and a reply. They have about 4 KB."""
     call = f"call_{chance.getrandbits(48):x}"
     return [
         user(text(chance, 400)),
@@ -75,7 +77,7 @@ def turn(chance: random.Random) -> list[Message]:
 
 
 def build(path: Path, count: int, *, one: bool) -> None:
-    """A ledger of `count` messages, unless it is there already."""
+    """Build a ledger with `count` messages, unless it exists already."""
     if path.exists():
         return
     chance = random.Random(count)
@@ -92,9 +94,9 @@ def build(path: Path, count: int, *, one: bool) -> None:
 
 
 def measure(path: Path) -> Iterator[dict[str, float]]:
-    """In a process of its own: open, then wait for a line before each burst of turns, and say what each took.
+    """Measure one ledger: the main function of a worker process. Yields the times.
 
-    At the end, say what searches took.
+    Before each burst of turns, the process waits for a line on standard input. The searches are measured at the end.
     """
     chance = random.Random()
     begun = time.perf_counter()
@@ -118,7 +120,7 @@ def measure(path: Path) -> Iterator[dict[str, float]]:
 
 
 def searches(session: Session, chance: random.Random) -> Iterator[dict[str, float]]:
-    """What it takes to search, in the median of each kind."""
+    """The median time of each kind of search."""
     store, branch = session.record.search_target()
     length = store.head(branch).length
     begun = time.perf_counter()
@@ -145,7 +147,7 @@ def searches(session: Session, chance: random.Random) -> Iterator[dict[str, floa
 
 
 def _search_ms(session: Session, query: str, where: str) -> tuple[float, float]:
-    """By the clock, and by the work done."""
+    """The elapsed time and the CPU time of a search, in milliseconds."""
     begun, worked = time.perf_counter(), time.process_time()
     session.recall(query, everywhere=where == "everywhere")
     return (time.perf_counter() - begun) * 1e3, (time.process_time() - worked) * 1e3
@@ -170,14 +172,14 @@ class Worker:
         return found
 
     def burst(self) -> None:
-        """Let it take some turns."""
+        """Measure a burst of turns."""
         assert self.process.stdin
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.turns += [self._read() for _ in range(BURST)]
 
     def searches(self) -> dict[str, float]:
-        """Let it search, and end."""
+        """Measure the searches, and end the process."""
         assert self.process.stdin
         self.process.stdin.close()
         found = self._read()
@@ -190,7 +192,7 @@ class Worker:
 
 
 def sync_ms(path: Path) -> float:
-    """What the disk takes at this moment to append and sync as much as a turn writes."""
+    """The time that the disk needs now to append and sync as many bytes as a turn writes."""
     with path.open("ab") as file:
         begun = time.perf_counter()
         file.write(os.urandom(SYNCED))
@@ -200,7 +202,7 @@ def sync_ms(path: Path) -> float:
 
 
 def embedded(folder: Path, large: int, *, one: bool) -> int:
-    """Time a small ledger and a large one, and print both."""
+    """Measure a small and a large ledger, and print the times."""
     paths = {SMALL: folder / f"{SMALL}.db", large: folder / f"{large}{'-one' if one else ''}.db"}
     for count, path in paths.items():
         if count == SMALL:
@@ -224,7 +226,7 @@ def embedded(folder: Path, large: int, *, one: bool) -> int:
 
 
 def _turns(workers: dict[int, Worker], large: int) -> bool:
-    """Say whether a turn is as short as it should be; whether it is not."""
+    """Print whether a turn is short enough. Returns True if a goal is missed."""
     turn_ms = workers[large].middle("turn_ms")
     ratio = turn_ms / workers[SMALL].middle("turn_ms")
     synced = workers[large].middle("sync_ms")
@@ -234,17 +236,17 @@ def _turns(workers: dict[int, Worker], large: int) -> bool:
 
 
 def _searches(found: dict[int, dict[str, float]], large: int) -> bool:
-    """Print what searches took; whether an ordinary one took too long."""
+    """Print the times of the searches. Returns True if an ordinary search took too long."""
     print("\na search, ms in the median" + "".join(f"{count:>12,}" for count in found))
     for kind in found[large]:
         print(f"  {kind:<24}" + "".join(f"{some[kind]:>12.1f}" for some in found.values()))
     slow = max(found[large]["ordinary here"], found[large]["ordinary everywhere"])
-    print(f"an ordinary one takes {slow:.0f} ms at most (goal {GOAL_SEARCH_MS:.0f})")
+    print(f"an ordinary search takes at most {slow:.0f} ms (goal {GOAL_SEARCH_MS:.0f})")
     return slow > GOAL_SEARCH_MS
 
 
 def shared(url: str) -> None:
-    """Turns per second on one server, by how many sessions write at once."""
+    """Turns per second on one server, for several numbers of sessions that write at once."""
     for sessions in (1, 4, 16):
         store = ledger.open(url, index=TextIndex())
         counts = [0] * sessions
@@ -271,7 +273,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--path", type=Path, default=Path("bench-ledger"), help="a folder for the ledgers")
     parser.add_argument("--messages", type=int, default=LARGE)
     parser.add_argument("--one", action="store_true", help="all of the large ledger's messages in one session")
-    parser.add_argument("--postgres", action="store_true", help="measure a server instead, durable as it comes")
+    parser.add_argument(
+        "--postgres", action="store_true", help="measure a PostgreSQL server with its default settings instead"
+    )
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.measure:

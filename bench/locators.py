@@ -1,9 +1,10 @@
-"""Locators: what an agent must know letter for letter to make a call, and whether a text still shows it.
+"""Locators: the names and values that an agent must know exactly to make a call. This module finds them in calls and
+texts.
 
-Taken from the arguments of calls, by shape, without the fields that are content. A locator is visible in a text when it
-stands there; it is in context when it stands inside a verbatim run of a line it occurred in, with at least three other
-words of that line beside it (the whole line where it has fewer). This is the measure that the digest is held to, so it
-shares no code with the digest.
+Locators are taken from the arguments of calls by their form; arguments that are content are left out. A locator is
+visible in a text if the text contains it. A locator is in context if the text also contains at least three neighbouring
+words from a line in which the locator occurred. If the line has fewer words, the text must contain the whole line.
+Digests are measured with these functions, so this module shares no code with the digest.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ BULK = frozenset(
         *("todos", "prompt", "plan", "description", "text", "patch", "replace", "search", "message", "body"),
     }
 )
-"""Arguments that are content: nothing in them had to be known to make the call."""
+"""Names of arguments that are content. An agent need not know anything in them before the call."""
 OLD = ("old_string", "oldText", "old_str", "search")
-"""Arguments that name the text to be replaced."""
+"""Names of arguments with the text that an edit replaces."""
 WORDS = 3
-"""Other words that a locator in context has beside it."""
+"""Number of other words that a locator in context needs beside it."""
 EDIT_LINE = 20
-"""The least length of a line that grounds an edit."""
+"""Minimum length of a replaced line that is checked, in characters."""
 
 _SHAPES = re.compile(
     r"(?P<path>[\w.@~-]*/[\w./@~+-]*[\w])"
@@ -43,7 +44,7 @@ _CODE = re.compile(r"(?=.*\d)(?=.*[A-Z])[0-9A-Z]{6}")
 
 
 def locators(call: ToolCall) -> set[str]:
-    """What a call needs to know."""
+    """The locators of a call."""
     return {found for value in _values(_arguments(call)) for found in _in(value)}
 
 
@@ -84,12 +85,14 @@ def _in(text: str) -> Iterator[str]:
 
 
 def visible_text(messages: Iterable[Message]) -> str:
-    """Everything that a model reads in messages, reasoning left out, each value of a call on lines of its own."""
+    """The text of messages as a model reads it, without reasoning. Each value of a call has lines of its own."""
     return "\n".join(piece for message in messages if message.role != "system" for piece in pieces(message))
 
 
 def said_text(messages: Iterable[Message]) -> str:
-    """The same without what a host marked as its own: like the system prompt, it is no part of what was said."""
+    """The visible text, without messages that are marked as hidden. Like the system prompt, they are not
+    conversation.
+    """
     return visible_text(message for message in messages if not message.meta.hidden)
 
 
@@ -106,12 +109,14 @@ def pieces(message: Message) -> Iterator[str]:
 
 
 def in_context(locator: str, source: str, text: str) -> bool:
-    """Whether a text shows a locator inside a verbatim run of one of its lines in the source."""
+    """Whether a text contains a locator together with other words of a line of the source in which the locator
+    occurs.
+    """
     return locator in text and any(_shown(locator, line, text) for line in set(lines_with(locator, source)))
 
 
 def lines_with(locator: str, source: str) -> Iterator[str]:
-    """The lines of a source in which a locator stands."""
+    """The lines of a source that contain a locator."""
     at = source.find(locator)
     while at >= 0:
         start = source.rfind("\n", 0, at) + 1
@@ -138,7 +143,7 @@ def _shown(locator: str, line: str, text: str) -> bool:
 
 
 def edited_line(call: ToolCall) -> str:
-    """The longest line of the text that a call replaces; "" when it replaces none of enough length."""
+    """The longest line of the text that a call replaces; "" if there is no line of at least `EDIT_LINE` characters."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""The page with a long session in a real browser: time until it can be used, and frames while it is scrolled.
+"""Measures the page with a long session in a real browser: the time until it can be used, and late frames.
 
     python -m bench page --messages 20000
 
-Prints seconds from the navigation until the newest row can be clicked and until the meter is shown, and the share of
-frames that took longer than 1.5/60 s while the transcript was scrolled. Needs Chromium and Playwright.
+Prints the seconds until the newest row can be clicked and until the meter is shown. Then it scrolls the transcript and
+prints the share of frames that took longer than 1.5/60 s. Needs Chromium and Playwright.
 """
 
 from __future__ import annotations

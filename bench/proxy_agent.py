@@ -1,7 +1,7 @@
-"""A real Claude Code through the proxy and several folds, against the strict simulated provider.
+"""Runs the real Claude Code through the proxy, with several folds, against the strict simulated provider.
 
-Three prompts, each with many shell calls, in one session with a small window. Nothing leaves the machine. Prints the
-number of requests, folds and refused requests; the exit status is 1 if the provider refused any.
+One session has three prompts, each with many shell calls, and a small window. Nothing leaves the machine. The number of
+requests, folds and refused requests is printed. The exit status is 1 if the provider refused a request.
 
     npm install @anthropic-ai/claude-code && python -m bench proxy_agent --claude node_modules/.bin/claude
 """

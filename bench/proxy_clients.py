@@ -1,11 +1,10 @@
-"""Real clients through the proxy and several folds, against the strict simulated provider.
+"""Runs real clients through the proxy, with several folds, against the strict simulated provider.
 
-They are Codex, opencode, Gemini CLI, aider, and the SDKs of Anthropic and OpenAI for Node.
-
-Those that are installed are run, each with about 60 requests in a small window. Nothing leaves the machine. Printed are
-requests, folds and refused requests; the exit status is 1 if the provider refused a request that the proxy had folded,
-or more requests than without the proxy. Gemini CLI sends some invalid requests itself: its loop detection appends a
-question to a call that has no result yet.
+The clients are Codex, opencode, Gemini CLI, aider, and the SDKs of Anthropic and OpenAI for Node. Each client that is
+installed sends about 60 requests in a small window. Nothing leaves the machine. The number of requests, folds and
+refused requests is printed. The exit status is 1 if the provider refused a request that the proxy had folded, or if it
+refused more requests than without the proxy. Gemini CLI itself sends some invalid requests: its loop detection appends
+a question to a call that has no result yet.
 
     npm install @openai/codex opencode-ai @google/gemini-cli openai @anthropic-ai/sdk && pip install aider-chat
     NODE_MODULES=$PWD/node_modules PATH=node_modules/.bin:$PATH python -m bench proxy_clients
@@ -31,7 +30,7 @@ _WHY = "why is that so? " * 30
 
 
 class ClientRun(NamedTuple):
-    """How one client is run: its window, its arguments, what it calls, what is typed, and its files."""
+    """How to run one client: its window, its arguments, its tool calls, its prompts and its files."""
 
     window: int
     arguments: tuple[str, ...]
@@ -100,7 +99,9 @@ RUNS = {
 
 
 def play(name: str, place: Path, *, directly: bool = False) -> tuple[subprocess.CompletedProcess[str], list[Any]]:
-    """Run a client, through the proxy or directly; how it ended, and the requests that the provider received."""
+    """Run a client, through the proxy or directly. Returns how it ended, and the requests that the provider
+    received.
+    """
     from foldline.proxy.clients import CLIENTS, client_environment
     from foldline.testing.provider import ScriptedReply, SimulatedProvider
 
@@ -136,10 +137,11 @@ def play(name: str, place: Path, *, directly: bool = False) -> tuple[subprocess.
 
 
 def run(name: str, place: Path, dump: str = "") -> bool:
-    """Run a client through the proxy; whether it ended well and the provider refused no request because of the proxy.
+    """Run a client through the proxy. Returns True if it ended normally and no request was refused because of the
+    proxy.
 
-    If a request was refused that the proxy had not folded, the client is run again without the proxy. Errors that occur
-    there too are the client's own.
+    If the provider refused a request that the proxy had not folded, the client is run again without the proxy. Errors
+    that also occur without the proxy are the client's own.
     """
     import foldline
     from foldline.digest.markup import SESSION
@@ -165,7 +167,9 @@ def run(name: str, place: Path, dump: str = "") -> bool:
 
 def main(argv: list[str]) -> int:
     options = argparse.ArgumentParser(prog="python -m bench proxy_clients", description=__doc__)
-    options.add_argument("clients", nargs="*", help=f"some of {', '.join(RUNS)}; all that are installed by default")
+    options.add_argument(
+        "clients", nargs="*", help=f"clients to run, of {', '.join(RUNS)}; default: all that are installed"
+    )
     options.add_argument("--dump", default="", help="a folder for the bodies of refused requests")
     given = options.parse_args(argv)
     names = given.clients or [name for name, one in RUNS.items() if shutil.which(one.command or name)]

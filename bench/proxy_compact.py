@@ -1,9 +1,9 @@
-"""The compaction of real clients, answered from the ledger: failures, and how long the answers take.
+"""Runs the compaction of real clients, which the proxy answers from the ledger.
 
-Claude Code gets a prompt and then `/compact`, again and again in one session. Codex runs with a low limit for its own
-compaction. The proxy answers with `--answer-compaction`; nothing leaves the machine. Printed are runs, answered
-compactions, failures and the time that an answer took in the proxy; the exit status is 1 if one failed or took longer
-than 300 ms.
+Claude Code gets a prompt and then `/compact`, many times in one session. Codex runs with a low limit for its own
+compaction. The proxy answers with `--answer-compaction`, and nothing leaves the machine. The number of runs, answered
+compactions and failures is printed, and the time that an answer took in the proxy. The exit status is 1 if a compaction
+failed or took longer than 300 ms.
 
     npm install @anthropic-ai/claude-code @openai/codex
     PATH=node_modules/.bin:$PATH python -m bench proxy_compact --runs 100
@@ -30,7 +30,9 @@ SECONDS = 240
 
 @contextmanager
 def serving(upstream: str, place: Path, *, window: int) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
-    """A proxy that answers compactions; its address, its process id, and its log lines once it has stopped."""
+    """Run a proxy that answers compactions. Yields its address, its process id, and a list that gets its log lines at
+    the end.
+    """
     command = [sys.executable, "-m", "foldline.cli", "serve", "--json", "--port", "0", "-u", upstream]
     command += ["--ledger", str(place / "ledger.db"), "--answer-compaction", "--log-format", "json"]
     command += ["--window", str(window), "--single-user"]

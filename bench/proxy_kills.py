@@ -1,10 +1,10 @@
-"""`foldline run` while its proxy is killed again and again: how many turns of a client fail.
+"""Kills the proxy of `foldline run` many times, and counts the failed turns of a client.
 
 The client is the official Python SDK of Anthropic with its own retries. In each turn, the process that serves the proxy
 gets SIGKILL: at a random moment around the request, or when the first text of the stream has arrived. Every tenth time,
-its parent process gets it. A stream that breaks off is asked for again, as agents do. Printed are the kills, the failed
-turns, the turns that were asked for again, and how long a turn took. The exit status is 1 if a turn failed or a reply
-is wrong.
+the parent process gets SIGKILL, too. If a stream breaks off, the client repeats the request, as agents do. The number
+of kills, failed turns and repeated requests is printed, and the time of a turn. The exit status is 1 if a turn failed
+or a reply is wrong.
 
     python -m bench proxy_kills --kills 1000
 """
@@ -27,11 +27,11 @@ from typing import Any
 
 MODEL = "claude-sonnet-4-5"
 ATTEMPTS = 4
-"""How often a turn is asked for before it counts as failed."""
+"""Number of attempts after which a turn counts as failed."""
 EVENT_S = 0.01
 """Seconds between two events of a stream."""
 TURNS = 20
-"""Turns of one conversation."""
+"""Number of turns of one conversation."""
 
 
 def proxies(ledger: str) -> list[int]:
@@ -56,7 +56,7 @@ def _parent(pid: int) -> int:
 
 
 def kill(ledger: str, *, parent: bool) -> bool:
-    """Kill the worker of a proxy, or its parent too; whether there was one."""
+    """Kill the worker of a proxy, or also its parent. Returns whether there was such a process."""
     found = proxies(ledger)
     if len(found) < 2 and not (parent and found):
         return False

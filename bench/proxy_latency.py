@@ -1,7 +1,8 @@
-"""What the proxy adds to a request: time to the first event, beside a bare pass-through and litellm, in one run.
+"""Measures the time to the first event through the proxy, through a bare pass-through, and through litellm, in one run.
 
-A streaming stub is the provider; everything is on loopback. The requests of a round go to all servers in turn, so that
-noise of the machine meets all of them. `added` is the difference to the requests that go to the stub directly.
+The provider is a stub that streams, and all servers are on loopback. The requests of a round go to all servers in turn,
+so that other work on the machine affects all of them. `added` is the difference to the requests that go to the stub
+directly.
 
     python -m bench proxy_latency
     python -m bench proxy_latency --litellm /path/to/venv/bin/litellm
@@ -82,7 +83,7 @@ def stub() -> Any:
 
 
 def bare(upstream: str) -> Any:
-    """A pass-through that does nothing else."""
+    """A proxy that only passes requests on."""
     import aiohttp
 
     found: list[aiohttp.ClientSession] = []
@@ -132,7 +133,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(command: list[str], port: int, seconds: float = 20.0) -> Iterator[Server]:
-    """Run a server until the block ends; its address and its process id, once it listens."""
+    """Run a server until the `with` block ends. Yields its address and its process id when it listens."""
     env = {**os.environ, **LITELLM}
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     try:
@@ -196,7 +197,7 @@ class Talk:
         self.elements = self.elements[: len(self.elements) // 2 * 2]
 
     def body(self, more: str = "") -> bytes:
-        """The next request, whose question ends with `more`."""
+        """The body of the next request. Its question ends with `more`."""
         self.number += 1
         self.elements.append(json.dumps({"role": "user", "content": f"question {self.number} {more}"}))
         body = f'{{"model":"{MODEL}","max_tokens":100,"stream":true,"messages":[{",".join(self.elements)}]}}'
@@ -206,7 +207,7 @@ class Talk:
 
 
 async def first_event(client: Any, url: str, name: str, body: bytes) -> float:
-    """Seconds until the first event of the response to a request of a session; the rest is read too."""
+    """Seconds until the first event of a response. The rest of the response is read, too."""
     headers = {"x-api-key": "none", "authorization": "Bearer none", "x-foldline-session": name}
     headers |= {"anthropic-version": "2023-06-01", "content-type": "application/json"}
     start = time.perf_counter()
@@ -219,7 +220,9 @@ async def first_event(client: Any, url: str, name: str, body: bytes) -> float:
 
 
 async def in_turn(urls: dict[str, str], *, size: int, requests: int) -> dict[str, list[float]]:
-    """One request after the other, to all servers in turn. The first three requests of a talk are not counted."""
+    """Send one request after the other, to all servers in turn. The first three requests of a conversation are not
+    counted.
+    """
     import aiohttp
 
     found: dict[str, list[float]] = {name: [] for name in urls}
@@ -232,12 +235,12 @@ async def in_turn(urls: dict[str, str], *, size: int, requests: int) -> dict[str
                 seconds = await first_event(client, urls[name], talks[name].name, talks[name].body())
                 if number % 20 > 2:
                     found[name].append(seconds)
-            await asyncio.sleep(0.05)  # the client works; meanwhile the exchange is recorded
+            await asyncio.sleep(0.05)  # as if the client worked; meanwhile, the exchange is recorded
     return found
 
 
 async def at_rate(url: str, talks: list[Talk], *, rate: float, seconds: float) -> list[float]:
-    """Requests at a fixed rate, whether the earlier ones have ended or not."""
+    """Send requests at a fixed rate, even if earlier requests have not ended."""
     import aiohttp
 
     found: list[float] = []
@@ -255,7 +258,7 @@ async def at_rate(url: str, talks: list[Talk], *, rate: float, seconds: float) -
 
 
 async def throughput(url: str, name: str, *, size: int, seconds: float, connections: int = 16) -> float:
-    """Requests a second over several connections."""
+    """Requests per second over several connections."""
     import aiohttp
 
     count, end = 0, time.perf_counter() + seconds
@@ -292,7 +295,9 @@ async def run(urls: dict[str, str], given: argparse.Namespace) -> None:
     loaded: dict[str, list[float]] = {name: [] for name in quick}
     talks = {name: [Talk(f"{name}-large-{n}", 400_000) for n in range(25)] for name in quick}
     for name, url in quick.items():
-        await at_rate(url, talks[name], rate=10, seconds=2.5)  # each talk is recorded once, which is not counted
+        await at_rate(
+            url, talks[name], rate=10, seconds=2.5
+        )  # the first request of each conversation is recorded and not counted
         await asyncio.sleep(given.settle)
     for _ in range(given.rounds):
         for name in random.sample(list(quick), len(quick)):
@@ -311,7 +316,9 @@ def main(argv: list[str]) -> int:
     options.add_argument("--requests", type=int, default=200, help="requests of the first measurement")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--rate", type=float, default=50.0)
-    options.add_argument("--settle", type=float, default=2.0, help="seconds to wait until large talks are recorded")
+    options.add_argument(
+        "--settle", type=float, default=2.0, help="seconds to wait until large conversations are recorded"
+    )
     options.add_argument("--litellm", default=os.environ.get("FOLDLINE_LITELLM", ""), help="the command of litellm")
     options.add_argument("--role", choices=["stub", "bare"], help=argparse.SUPPRESS)
     options.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)

@@ -1,8 +1,8 @@
-"""The bill of real sessions through the proxy and without it, at a provider with a simulated prompt cache.
+"""Compares the cost of recorded sessions with and without the proxy, at a provider with a simulated prompt cache.
 
-Each session file is played as a client would send it: its history so far with every request, and a cache mark at the
-end of each, on a simulated clock with the mean pause of the recording. The replies are those of the recording. Printed
-is the bill with the proxy against the bill without it, per session and in total.
+Each session file is replayed as a client would send it: every request has the history so far, and a cache breakpoint at
+its end. A simulated clock advances by the mean pause of the recording. The replies are those of the recording. The
+ratio of the two costs is printed, for each session and in total.
 
     python -m bench proxy_replay --data FOLDER --sessions 40 --window 40000
 """
@@ -48,14 +48,14 @@ class Exchange:
 
 
 def request_body(elements: list[Any], length: int) -> dict[str, Any]:
-    """The request with the first `length` messages, with a cache mark at its end."""
+    """The request with the first `length` messages, and with a cache breakpoint at its end."""
     system = [{"type": "text", "text": SYSTEM, "cache_control": MARK}]
     body = {"model": MODEL, "max_tokens": 1_000, "system": system, "messages": elements[:length]}
     return {**body, "cache_control": MARK}
 
 
 def account(clock: Clock) -> Any:
-    """An account at the provider, whose window never refuses a request."""
+    """An account at a provider whose window is never too small."""
     from foldline.testing.provider.account import Account
     from foldline.testing.provider.window_rules import SimulatedModel
 
@@ -71,7 +71,7 @@ def send(provider: Any, body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 async def bill(
     elements: list[Any], played: list[Exchange], policy: Any, place: str, *, folds: bool
 ) -> tuple[float, int]:
-    """The money for all requests in US dollars, and the number of refused requests."""
+    """The cost of all requests in US dollars, and the number of refused requests."""
     from foldline.proxy.api_calls import ApiCall
     from foldline.proxy.configuration import ProxySettings
     from foldline.proxy.conversations import Conversations
@@ -134,7 +134,7 @@ def prepared(path: Path, most: int) -> tuple[list[Any], list[Exchange]]:
 
 
 def without_mark(block: Any) -> Any:
-    """A content block without its cache mark."""
+    """A content block without its cache breakpoint."""
     return {key: value for key, value in block.items() if key != "cache_control"}
 
 

@@ -1,9 +1,12 @@
-"""The time to the first event, early and late in one long session: directly, through a bare pass-through, and foldline.
+"""Measures the time to the first event, early and late in one long session.
+
+The requests go to the provider directly, through a bare pass-through, and through foldline.
 
 The client sends its whole history with every request, so every server needs more time for a later request. `added` is
-the difference to the requests that go to the provider directly. Printed are medians over the requests before each mark,
-and the processor time of each server per request, which a busy machine does not change. That of foldline includes
-recording. By default, the session is folded again and again; with a large window, it is never folded.
+the difference to the requests that go to the provider directly. A mark is a number of requests. At each mark, the
+medians of the latest requests are printed, and the processor time of each server per request, which does not depend on
+other work on the machine. The processor time of foldline includes recording. By default, the session is folded many
+times; with a large window, it is never folded.
 
     python -m bench proxy_turns
     python -m bench proxy_turns --window 10000000

@@ -1,9 +1,10 @@
-"""Several worker processes on one PostgreSQL under load, while workers are killed: is anything lost or mixed?
+"""Checks that no exchange is lost or mixed up if worker processes with one PostgreSQL ledger are killed under load.
 
-Each client holds its own sessions with tool calls, asks again if a connection breaks, and moves on to another worker
-with every new connection. Now and then a worker gets SIGKILL. At the end the ledger must have every exchange whose
-response the client received completely, in its own session, once. Printed are requests, kills, lost and mixed
-exchanges, the slowest request, and the memory of the workers over time; the exit status is 1 if anything is wrong.
+Each client has its own sessions with tool calls. It repeats a request if the connection breaks, and reaches another
+worker with every new connection. From time to time, a worker gets SIGKILL. At the end, the ledger must contain every
+exchange whose response the client received completely: once, and in the right session. The number of requests, kills,
+lost and mixed exchanges is printed, with the slowest request and the memory of the workers over time. The exit status
+is 1 if there is a fault.
 
     python -m bench proxy_workers --seconds 60
     python -m bench proxy_workers --seconds 600 --kill-every 0     # flat memory
@@ -35,14 +36,14 @@ WINDOW = 20_000
 
 @dataclass
 class Client:
-    """One client: its sessions, one after the other, each with some turns."""
+    """A client that holds one session after the other, each with several turns."""
 
     url: str
     number: int
     turns: int
     until: float
     done: dict[str, list[str]] = field(default_factory=dict)
-    """The texts of each session that were acknowledged, in their order."""
+    """For each session, the acknowledged texts in order."""
     slowest: float = 0.0
     requests: int = 0
     again: int = 0
@@ -69,7 +70,7 @@ class Client:
             session += 1
 
     def ask(self, name: str, messages: list[Any]) -> str | None:
-        """The reply to a request; None if it failed again and again."""
+        """The reply to a request; None if all attempts failed."""
         body = json.dumps({"model": MODEL, "max_tokens": 1_000, "stream": True, "messages": messages})
         headers = {"x-api-key": f"key-{self.number}", "anthropic-version": "2023-06-01", "x-foldline-session": name}
         for _ in range(8):

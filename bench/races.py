@@ -1,12 +1,12 @@
-"""Two writers and a worker on one session, each in its own process.
+"""Runs two writers and a worker on one session, each in its own process, and checks the ledger.
 
     python -m bench races --seconds 60              # SQLite
     python -m bench races --seconds 60 --postgres
 
 The writers append (with the expected key), branch, move back, pin, unfold and cancel jobs; the worker claims the fold,
-waits a little like a model would, and commits it. All of them check what they read against the invariants. At the end,
-every acknowledged operation must be in the log once, every fold must be made by the holder of its job, and `verify`
-must find nothing.
+waits a little like a model would, and commits it. All processes check that what they read is consistent. At the end,
+every acknowledged operation must be in the log once, every fold must have been made by the worker that held its job,
+and `verify` must find no fault.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ WRITER, WORKER = "writer", "worker"
 
 
 def look(store: Store, branch: Branch) -> BranchState:
-    """Read a branch and check it against the invariants."""
+    """Read a branch and check that it is consistent."""
     state = store.state(branch)
     length = state.head.length
     rows = list(store.read(state.head, start=max(0, length - 50)))
-    assert [row.position for row in rows] == list(range(max(0, length - 50), length)), "positions without a gap"
-    assert not rows or rows[-1].key == state.head.key, "the newest message is the one the head names"
-    assert all(fold.cut <= length for fold in state.folds), "a fold covers what is there"
-    assert all(pin.position is None or pin.position < length for pin in state.pins), "a pin holds what is there"
+    assert [row.position for row in rows] == list(range(max(0, length - 50), length)), "the positions have a gap"
+    assert not rows or rows[-1].key == state.head.key, "the head does not name the newest message"
+    assert all(fold.cut <= length for fold in state.folds), "a fold covers messages that do not exist"
+    assert all(pin.position is None or pin.position < length for pin in state.pins), (
+        "a pin is on a message that does not exist"
+    )
     return state
 
 
@@ -110,7 +112,7 @@ def take_part(url: str, role: str, who: str, seconds: float) -> None:
 
 
 def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
-    """Run all processes: counts of acknowledgements, and what is wrong."""
+    """Run all processes. Returns the number of acknowledgements of each kind, and the faults."""
     store = ledger.open(url)
     store.append(store.session(SESSION), [user("begin")])
     parts = [(WRITER, "one"), (WRITER, "two"), (WORKER, "three"), (WORKER, "four")]
@@ -125,7 +127,7 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
         output, _ = process.communicate()
         acknowledged += [json.loads(line) for line in output.splitlines()]
         if process.returncode:
-            wrong.append("a process found a rule broken, see above")
+            wrong.append("a process found a fault, see above")
     wrong += [str(fault) for fault in store.verify()] + missing(store, acknowledged)
     store.close()
     counts = Counter({kind: 0 for kind, *_ in acknowledged})
@@ -140,7 +142,7 @@ def rows_of(store: Store, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, 
 
 
 def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
-    """Acknowledged operations that are missing, or stored more than once."""
+    """The acknowledged operations that are missing in the log, or are in it more than once."""
     sql = "SELECT seq, kind, length, tip, op FROM entries WHERE owner = ? AND branch = ? ORDER BY seq"
     logs: dict[str, dict[int, tuple[Any, ...]]] = {}
     wrong: list[str] = []
@@ -183,5 +185,5 @@ def contest(argv: list[str], prog: str, about: str, part: Part, contested: Run) 
     with places(on_postgres=options.postgres) as urls:
         counts, wrong = contested(next(urls), options.seconds)
     print(", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()))
-    print("\n".join(wrong[:20]) or "nothing lost, nothing twice, nothing wrong")
+    print("\n".join(wrong[:20]) or "no operation lost, none stored twice, no other fault")
     return int(bool(wrong))

@@ -1,19 +1,17 @@
-"""Is what was said still within reach? Questions with known evidence, asked as a user asks: `Session.recall(question)`.
+"""Measures whether `Session.recall(question)` finds the messages that answer a question. These messages are known.
 
-The messages of a talk are added to a session, and every question about it is asked once. A result is a passage of
-messages that are close to each other. Printed for the first 5 and the first 10 results, within 2,000 tokens by the
-session's counter:
+The messages of a conversation are added to a session, and every question about it is asked once. A result is a passage
+of messages that are close to each other. These figures are printed for the first 5 and the first 10 results, within
+2,000 tokens by the session's counter:
 
-- **any**: at least one evidence message is shown. Others count so, by whole sessions rather than by message.
-- **share**: the share of the evidence messages that are shown.
-- **all**: every evidence message is shown.
-- **all or in view**: every evidence message is shown or among the newest messages that fit the view (characters / 4).
-- **quoted**: for BFCL, the quoted sentence itself is in what was returned.
+- **any**: at least one evidence message is shown. Other projects publish this figure, but count whole sessions. -
+**share**: the share of the evidence messages that are shown. - **all**: every evidence message is shown. - **all or in
+view**: every evidence message is shown or among the newest messages that fit the view (characters / 4). - **quoted**:
+for BFCL, the quoted sentence itself is in what was returned.
 
-Questions with several evidence messages are also printed by themselves: recall must find all parts of their answer.
-
-Settings were chosen on one half of the questions (`chosen on`); only the other half (`reported`) counts. Plain BM25
-(k1 1.2, b 0.75) gives the k best messages whatever they cost. With the extra `recall`, word vectors are used;
+Questions with several evidence messages are also printed separately, because recall must find all parts of the answer.
+Settings were chosen on one half of the questions (`chosen on`); only the other half (`reported`) counts. Plain BM25 (k1
+1.2, b 0.75) returns the k best messages, without a token limit. With the extra `recall`, word vectors are used;
 `--without-vectors` leaves them out. `--scale 100000` measures the time and memory of a query instead.
 """
 
@@ -52,7 +50,7 @@ SEED = "recall"
 
 
 class Case(NamedTuple):
-    """A question about a talk."""
+    """A question about a conversation."""
 
     id: str
     question: str
@@ -68,22 +66,22 @@ class Case(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Questions of one kind, and the budget of the view they are asked at."""
+    """Questions of one kind, and the budget of the view when they are asked."""
 
     name: str
     budget: int
     cases: list[Case]
     goals: tuple[float, float]
-    """Per cent of the reported questions with any evidence in the first 5 and the first 10 results."""
+    """Goals for `any` in the first 5 and in the first 10 results, in per cent of the reported questions."""
     line: str = "{role}: {text}"
-    """How a message is written where its size counts."""
+    """The form of a message when its size is counted."""
 
 
 # The sources ---------------------------------------------------------------------------------------------------------
 
 
 def longmemeval(data: Path, count: int) -> Source:
-    """Haystacks of 33 sessions: the question's own among others drawn from all."""
+    """Conversations of 33 sessions: the sessions of the question, and others drawn from all sessions."""
     items = json.loads(gzip.decompress((data / "longmemeval" / "longmemeval_oracle.json.gz").read_bytes()))
     pool: dict[str, Any] = {}
     for item in items:
@@ -112,7 +110,7 @@ def _haystack(item: Any, pool: dict[str, Any]) -> Case:
 
 
 def bfcl(data: Path) -> Source:
-    """Long streams of a user's messages; the evidence is the message that holds the quoted source."""
+    """Long lists of a user's messages. The evidence is the message that contains the quoted source."""
     folder = data / "bfcl-memory"
     answers = {item["id"]: item for item in _lines((folder / "answers.json").read_text())}
     talks: dict[str, tuple[Message, ...]] = {}
@@ -131,7 +129,9 @@ def bfcl(data: Path) -> Source:
 
 
 def _quoted(sources: list[str], messages: Sequence[Message]) -> tuple[list[int], list[str]]:
-    """The messages that hold the pieces of a quote; for one that is not verbatim, that with most of its words."""
+    """The messages that contain the pieces of a quote. For a piece that is not verbatim, the message with most of its
+    words.
+    """
     texts = [_plain(message.text) for message in messages]
     evidence, quotes = set[int](), []
     for source in sources:
@@ -150,7 +150,7 @@ def _plain(text: str) -> str:
 
 
 def qmsum(data: Path) -> Source:
-    """Meetings; the evidence is every turn of the gold spans."""
+    """Meetings. The evidence is every turn of the spans that the data set names."""
     cases = []
     for part in ("test", "val"):
         lines = _lines(gzip.decompress((data / "qmsum" / f"{part}.jsonl.gz").read_bytes()).decode())
@@ -180,7 +180,7 @@ STOP = frozenset(_STOP.split())
 
 
 def plain_words(text: str) -> list[str]:
-    """Lower-cased words and figures without stop words and common endings."""
+    """The lower-cased words and numbers of a text, without stop words and common endings."""
     found = []
     for word in re.findall(r"[a-z0-9]+", text.lower()):
         if word not in STOP:
@@ -192,7 +192,7 @@ def plain_words(text: str) -> list[str]:
 
 
 class Plain:
-    """BM25 over the messages of one talk."""
+    """BM25 over the messages of one conversation."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.counts = [Counter(plain_words(text)) for text in texts]
@@ -201,7 +201,7 @@ class Plain:
         self.having = Counter(word for count in self.counts for word in count)
 
     def best(self, query: str) -> list[int]:
-        """All messages that share a word, best first."""
+        """All messages that share a word with the question, best first."""
         total, scores = len(self.counts), dict[int, float]()
         for word in set(plain_words(query)) & set(self.having):
             weight = math.log(1 + (total - self.having[word] + 0.5) / (self.having[word] + 0.5))
@@ -219,11 +219,11 @@ def main(argv: Sequence[str]) -> int:
     """Run the bench and print its figures. The exit code is 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench recall", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with longmemeval, bfcl-memory and qmsum")
-    parser.add_argument("--questions", type=int, default=0, help="sample so many of LongMemEval; 0 for all")
-    parser.add_argument("--only", default="", help="one source by the first letters of its name")
+    parser.add_argument("--questions", type=int, default=0, help="number of LongMemEval questions to sample; 0: all")
+    parser.add_argument("--only", default="", help="only the source whose name begins with this text")
     parser.add_argument("--half", choices=("both", "chosen on", "reported"), default="both")
     parser.add_argument("--without-vectors", action="store_true", help="leave the word vectors out")
-    parser.add_argument("--scale", type=int, default=0, help="measure queries in a session of so many messages")
+    parser.add_argument("--scale", type=int, default=0, help="measure queries in a session with this many messages")
     options = parser.parse_args(argv)
     if options.without_vectors:
         vars(candidates)["installed_vectors"] = lambda: None
@@ -254,7 +254,7 @@ class Outcome(NamedTuple):
 
 
 def report(source: Source, half: str) -> bool:
-    """Print a source's figures, each half apart; tell whether a goal is missed."""
+    """Print the figures of a source for each half. Returns True if a goal is missed."""
     is_low = False
     for name, is_chosen_on in (("chosen on", True), ("reported", False)):
         if half not in ("both", name):
@@ -284,7 +284,7 @@ def _figures(label: str, some: Sequence[Outcome]) -> list[float]:
 
 
 def run(source: Source, cases: Sequence[Case]) -> Iterator[Outcome]:
-    """Ask the questions of a source, talk by talk."""
+    """Ask all questions of a source, one conversation after the other."""
     talk, session, plain = "", Session(), Plain([])
     for case in cases:
         texts = [source.line.format(role=message.role, text=message.text) for message in case.messages]
@@ -294,7 +294,7 @@ def run(source: Source, cases: Sequence[Case]) -> Iterator[Outcome]:
 
 
 def session_of(messages: Sequence[Message]) -> Session:
-    """A session with these messages, whose index is complete."""
+    """A session with these messages. All of them are indexed."""
     session = Session()
     session.add(*messages)
     session.recall("index")
@@ -302,7 +302,7 @@ def session_of(messages: Sequence[Message]) -> Session:
 
 
 def view_start(texts: Sequence[str], budget: float) -> int:
-    """The index of the first of the newest messages that fit a budget of characters / 4."""
+    """The index of the first message of the view: the newest messages that fit the budget (characters / 4)."""
     start = len(texts)
     while start and (budget := budget - len(texts[start - 1]) / 4 - MESSAGE_TOKENS) >= 0:
         start -= 1
@@ -335,7 +335,7 @@ def _quotes(found: RecallResult, k: int, quotes: Sequence[str]) -> bool:
 
 
 def scale(source: Source, count: int) -> int:
-    """Print the time and the memory of queries in one session with so many messages, in a SQLite file."""
+    """Print the time and the memory of queries in a session with `size` messages, in a SQLite file."""
     pool = list({(message.role, message.text): message for case in source.cases for message in case.messages}.values())
     copies = (message for number in range(count // len(pool) + 1) for message in _numbered(pool, number))
     with tempfile.TemporaryDirectory() as folder, foldline.open(Path(folder, "scale.db")) as house:

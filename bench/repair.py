@@ -1,9 +1,10 @@
-"""A million broken transcripts: does repair make every one of them sendable, in every format?
+"""Repairs a million broken transcripts, and checks that each of them can be sent in every format.
 
-Each transcript is repaired, rendered and validated in all four request formats. Counted are violations by code,
-results that a second repair would change, sound inputs that were changed, and, in a sample, texts of the input that are
-missing in the output although no note says so, and transcripts that a repair message by message gives another result
-for. All must be 0. A failure prints its seed: `--seed N --count 1`.
+Each transcript is repaired, rendered and validated in all four request formats. Four kinds of faults are counted:
+violations of a provider's rules, repaired transcripts that a second repair would change, valid inputs that were
+changed, and, in a sample, lost texts and wrong incremental repairs. A text is lost if the output lacks it and no note
+says so. An incremental repair (message by message) is wrong if its result differs from a repair of the whole
+transcript. All counts must be 0. A failure prints its seed: `--seed N --count 1`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from foldline.wire.validate import check
 
 CHUNK = 2000
 SAMPLE = 20
-"""One transcript of so many is compared text by text and repaired message by message."""
+"""One of this many transcripts is in the sample: its texts are compared, and it is repaired message by message."""
 HARMLESS = {"blank", "empty", "no-output", "thinking-unsigned"}
-"""Codes of changes that the renderer alone would have made as well."""
+"""Codes of changes that the renderer would make, too."""
 DUPLICATES = {"result-duplicate", "result-interim", "call-duplicate", "item-duplicate"}
-"""Codes of duplicates that were left out: their texts may be missing."""
+"""Codes of notes about duplicates that were left out. The texts of a duplicate may be missing."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -82,7 +83,7 @@ def report(total: Counter[str], failures: list[str], seconds: float) -> None:
 
 
 def run(chunk: tuple[int, int]) -> tuple[Counter[str], list[str]]:
-    """Repair all transcripts of a chunk; garbage is collected once per chunk, not every few hundred objects."""
+    """Repair all transcripts of a chunk. Garbage is collected once per chunk, because that is faster."""
     gc.disable()
     gc.collect()
     counts: Counter[str] = Counter()
@@ -100,7 +101,7 @@ def run(chunk: tuple[int, int]) -> tuple[Counter[str], list[str]]:
 def failures_of(
     messages: list[Message], format: str, *, whole: bool, compare: bool, counts: Counter[str]
 ) -> list[tuple[str, str]]:
-    """Everything that is wrong with the repair of one transcript in one format."""
+    """The faults in the repair of one transcript in one format."""
     found: list[tuple[str, str]] = []
     repaired = repair(messages, format)
     counts["repairs"] += 1
@@ -129,7 +130,7 @@ def failures_of(
 
 
 def is_harmless(messages: list[Message], repaired: Repaired) -> bool:
-    """True for changes of sendable messages that touch no visible content."""
+    """Whether a repair of valid messages changed no visible content."""
     codes = {note.code for note in repaired.notes}
     return (
         codes <= HARMLESS
@@ -139,9 +140,9 @@ def is_harmless(messages: list[Message], repaired: Repaired) -> bool:
 
 
 def has_part_in_wrong_role(messages: list[Message]) -> bool:
-    """True for results, calls and thinking in messages of a role that cannot have them. No parser makes such a message.
+    """Whether a result, a call or thinking is in a message whose role cannot have it. No parser makes such a message.
 
-    In a format that writes results as elements of their own (OpenAI) it may be sendable, and is repaired all the same.
+    In a format in which results are separate elements (OpenAI), such a message may be valid. It is still repaired.
     """
     return any(
         (isinstance(part, ToolCall | Thinking) and (message.role != "assistant" or bool(message.kind)))
@@ -153,13 +154,13 @@ def has_part_in_wrong_role(messages: list[Message]) -> bool:
 
 
 def missing(messages: list[Message], repaired: Repaired) -> list[str]:
-    """Texts of the input that the output does not hold."""
+    """The texts of the input that the output does not contain."""
     held = "\n".join(texts(list(repaired.messages)))
     return [text for text in texts(messages) if text.strip() and text not in held]
 
 
 def texts(messages: list[Message]) -> list[str]:
-    """Every text in messages and in results."""
+    """All texts in messages and in results."""
     parts = [part for message in messages for part in message.parts]
     inner = [part for result in parts if isinstance(result, ToolResult) for part in result.parts]
     return [part.text for part in (*parts, *inner) if isinstance(part, Text)]

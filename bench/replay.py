@@ -1,10 +1,11 @@
-"""Every agent session again, request by request, under a policy and a budget: is what we would have sent always valid?
+"""Replays recorded agent sessions request by request under policies and budgets, and checks that every request is
+valid.
 
-For each assistant message of a session the request is built from the messages before it, rendered for the session's own
-provider, and judged by that provider's rules; the untouched request is judged too, so that what was broken before is
-told apart. Also: requests above the budget, typed refusals, the share of the previous request that stays a byte-stable
-prefix, and the input cost with a prompt cache against sending everything. The usage figures in a log are left out: they
-measured the requests that were sent then, not ours.
+For each reply of a session, the request is built from the messages before it. The request is rendered in the session's
+own format and checked by the provider's rules. The request without a policy is checked, too, to tell new faults from
+faults in the recording. The benchmark also counts requests above the budget and requests that foldline refused. It
+measures the share of the previous request that stays an unchanged prefix, and the cost of the input with a prompt
+cache, compared with sending everything. The usage figures in a log are ignored, because they belong to other requests.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ AGENTS = ("entire-claude-code", "entire-codex", "pi-sessions", "tau-bench", "swe
 BUDGETS = (20_000, 40_000, 80_000)
 READ, WRITE, LEAST = 0.1, 1.25, 1024
 TOLERANCE = 1.02
-"""A request is over when it is more than this share of the budget."""
+"""A request counts as over the budget if it is larger than this multiple of the budget."""
 
 
 @dataclass
 class Tally:
-    """What came of the requests of one source under one policy and budget."""
+    """The counts for the requests of one source under one policy and budget."""
 
     sessions: int = 0
     requests: int = 0
     invalid: int = 0
     invalid_new: int = 0
-    """Invalid, though the untouched request was valid."""
+    """Number of invalid requests that are valid without a policy."""
     worse: int = 0
-    """More violations than the untouched request had."""
+    """Number of requests with more violations than without a policy."""
     over: int = 0
     refused: int = 0
     folds: int = 0
     prompt_lost: int = 0
-    """The newest prompt is not in the request word for word."""
+    """Number of requests that do not contain the newest prompt word for word."""
     kept_tokens: int = 0
     seen_tokens: int = 0
     cost: float = 0.0
@@ -70,7 +71,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Job:
-    """One file under some policies and budgets."""
+    """One file to replay under several policies and budgets."""
 
     source: str
     path: Path
@@ -80,13 +81,15 @@ class Job:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the bench; the exit status is 1 when a request became invalid, worse, or too large without saying so."""
+    """Run the benchmark. The exit status is 1 if a policy made a request invalid or worse, lost a prompt, or exceeded
+    the budget.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench replay", description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--policy", action="append", choices=presets(), help="by default all presets")
     parser.add_argument("--budget", action="append", type=int, help=f"by default {BUDGETS}")
-    parser.add_argument("--every", type=int, default=1, help="look at every n-th request only")
-    parser.add_argument("--files", type=int, default=10**6, help="files per source at the most")
+    parser.add_argument("--every", type=int, default=1, help="check only every n-th request")
+    parser.add_argument("--files", type=int, default=10**6, help="maximum number of files per source")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(argv)
@@ -113,7 +116,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def run(job: Job) -> dict[tuple[str, str, int], Tally]:
-    """All policies and budgets on one file."""
+    """Replay one file under all its policies and budgets."""
     found: dict[tuple[str, str, int], Tally] = {}
     try:
         transcripts = read_all(job.path)
@@ -180,7 +183,7 @@ def _judge(tally: Tally, session: Session, messages: tuple[Message, ...], now: i
 
 
 def _reuse(tally: Tally, last: list[str], sent: list[str], tokens: int) -> None:
-    """Book how much of the previous request is a prefix of this one; characters stand for tokens."""
+    """Count how much of the previous request is a prefix of this one, in characters."""
     same = 0
     for old, new in zip(last, sent, strict=False):
         if old != new:
@@ -204,7 +207,7 @@ def _elements(body: dict[str, Any]) -> list[Any]:
 
 
 def _unmarked(value: Any) -> Any:
-    """The element without cache marks: they move, and the provider's cache does not look at them."""
+    """The element without cache breakpoints. They move, but the provider's cache ignores that."""
     if isinstance(value, dict):
         return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
     if isinstance(value, list):

@@ -1,9 +1,9 @@
-"""Does every real file come back as it went in, and what is lost on the way to another provider?
+"""Checks that recorded files are rendered unchanged in their own format, and counts what other formats cannot express.
 
-Walks a folder and reads every file. For each message that was read, rendering in its own format must give the very
-JSON value it came from, key order included, and the text kept beside it must stand in the file; a request body must
-come back byte for byte. Then every conversation is rendered for all four providers, and what could not be carried is
-counted by kind. The exit status is 1 when anything came back different.
+Every file of a folder is read. Each message, rendered in its own format, must give the same JSON value as in the file,
+with the same order of keys. The original text that foldline keeps with a message must be in the file. A request body
+must be rendered byte for byte. Then every conversation is rendered in all four request formats, and the content that is
+lost is counted by kind. The exit status is 1 if a message or a body differs.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ NOT_DATA = ("LICENSE", "NOTICE", "README")
 
 @dataclass
 class Tally:
-    """What came of one folder."""
+    """The counts for one folder."""
 
     files: int = 0
     parsed: int = 0
     conversations: int = 0
     messages: int = 0
     texts: int = 0
-    """Messages whose exact text was kept and compared."""
+    """Number of messages whose original text was compared."""
     bodies: int = 0
-    """Request bodies that were rendered whole."""
+    """Number of request bodies that were compared."""
     formats: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
     touched: Counter[str] = field(default_factory=Counter)
-    """Messages with something lost, by provider."""
+    """Number of messages that lost content, by format."""
     lost: Counter[str] = field(default_factory=Counter)
-    """What was lost, by provider and kind."""
+    """Number of losses, by format and kind."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -92,7 +92,7 @@ def _take(path: Path, tally: Tally) -> None:
 
 
 def _compare(transcript: Transcript, text: str, tally: Tally) -> Iterator[str]:
-    """What rendering in the same format gave back differently."""
+    """The differences after rendering in the same format."""
     for place, message in enumerate(transcript.messages):
         wire = message.wire
         if wire is None:
@@ -111,13 +111,13 @@ def _compare(transcript: Transcript, text: str, tally: Tally) -> Iterator[str]:
             loss = LossCollector()
             given = [_content(element) for element in format_of(transcript.format).render(message, loss)]
             if not given and not loss.items:
-                yield f"message {place} vanished without a word"
+                yield f"message {place} is missing, and no loss is reported"
         if expected is not None and _ordered(given) != _ordered(expected):
             yield f"message {place} came back different"
 
 
 def _expected(message: Message) -> Any:
-    """What the file has for a message, in the terms of what its provider is sent."""
+    """The elements of a request that the file has for a message; None if they cannot be compared."""
     wire = message.wire
     value: Any = wire.value if wire else None
     form = wire.format if wire else ""
@@ -136,7 +136,9 @@ def _expected(message: Message) -> Any:
 
 
 def _sent_of_codex(line: Any) -> Any:
-    """The item of a rollout's line without what only the log has; None where the log has something else."""
+    """The request item in a line of a rollout, without fields that only the log has; None if the line has no such
+    item.
+    """
     inner = codex_log.payload(line)
     is_item = line.get("type") == "response_item" or inner is line
     if is_item and isinstance(inner, dict) and codex_log.is_sent(inner) and inner.get("type") != "reasoning":
@@ -145,13 +147,15 @@ def _sent_of_codex(line: Any) -> Any:
 
 
 def _content(element: Any) -> Any:
-    """Claude Code keeps more beside a message than the API takes: only what is said is compared."""
+    """The part of an element that is compared. For Claude Code this is only the content, because its logs have more
+    fields.
+    """
     is_claude = isinstance(element, dict) and set(element) == {"role", "content"}
     return element["content"] if is_claude else element
 
 
 def _is_system_field(message: Message) -> bool:
-    """True for what stood in the request's own system field, not in the list."""
+    """Whether a message comes from the system field of a request, and not from the list of messages."""
     wire = message.wire
     if wire is None or message.role != "system" or wire.format not in REQUEST_FORMATS:
         return False
@@ -164,7 +168,7 @@ def _system(message: Message) -> Any:
 
 
 def _ordered(value: Any) -> str:
-    """Text that differs when a value or the order of its keys differs."""
+    """A text that is different for values with different content or a different order of keys."""
     return json.dumps(value)
 
 

@@ -1,7 +1,7 @@
-"""How many secrets stay and how many harmless lines change, on lists of lines with known answers.
+"""Counts the secrets that redaction misses and the harmless lines that it changes, on two lists of labelled lines.
 
-A list is a file of JSON lines. A line of the first list has `text` and `secret`, a line of the second only `text`; both
-may have a `note`. Without paths, the lists of the suite are read.
+A list is a file of JSON lines. A line of the first list has `text` and `secret`. A line of the second list, with
+harmless lines, has only `text`. Both may have a `note`. Without paths, the lists of the test suite are read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from foldline.redact.redact import redact
 
 GOAL_PERCENT = 2.0
 _RUN = 8
-"""A secret is missed if this many characters of it in a row stay."""
+"""A secret is missed if this many consecutive characters of it stay."""
 _SUITE = Path(__file__).parent.parent / "tests" / "redact"
 
 
 def stays(row: dict[str, Any]) -> bool:
-    """Whether a part of the secret stays. A part that is also elsewhere in the text does not count."""
+    """Whether a part of the secret stays. A part that also occurs elsewhere in the text does not count."""
     text, secret = row["text"], row["secret"]
     done, elsewhere = redact(text), text.replace(secret, "\n")
     runs = (secret[at : at + _RUN] for at in range(max(1, len(secret) - _RUN + 1)))
@@ -39,7 +39,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def main(argv: list[str]) -> int:
-    """Print both shares, and the lines behind them; the status is 1 if a share is above the goal."""
+    """Print both shares. The exit status is 1 if a share is above the goal."""
     options = argparse.ArgumentParser(prog="python -m bench secrets", description=(__doc__ or "").split("\n\n")[0])
     options.add_argument("secrets", type=Path, nargs="?", default=_SUITE / "secrets.jsonl")
     options.add_argument("harmless", type=Path, nargs="?", default=_SUITE / "harmless.jsonl")

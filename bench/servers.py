@@ -1,4 +1,4 @@
-"""The PostgreSQL that the tests start, and where benches that need a ledger find an empty one."""
+"""Starts the PostgreSQL server of the tests, and yields places for new ledgers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def postgres() -> Any:
-    """The module that starts it: `server()` and `database(admin)`, both to be used with `with`."""
+    """The module of the tests that starts PostgreSQL. It has the context managers `server()` and `database(admin)`."""
     tests = str(Path(__file__).parent.parent / "tests")
     if tests not in sys.path:
         sys.path.append(tests)
@@ -22,7 +22,7 @@ def postgres() -> Any:
 
 @contextmanager
 def places(*, on_postgres: bool) -> Iterator[Iterator[str]]:
-    """Places for ledgers that are not there yet, one after the other: files, or databases of one server."""
+    """Yields the addresses of new ledgers: paths of files that do not exist yet, or new databases of one server."""
     with ExitStack() as stack:
         if on_postgres:
             support = postgres()

@@ -1,12 +1,13 @@
-"""Kill a process that uses a session, many times, and open the session again.
+"""Kills a process that uses a session, many times, and opens the session again after each kill.
 
     python -m bench session_crash --runs 200               # SQLite
     python -m bench session_crash --runs 50 --postgres
 
 The process adds turns, folds manually, pins, unfolds, and has folds made in the background. After each step it prints
-the version of its record and a hash of its view. It is killed (SIGKILL) at a random moment. A session opened afterwards
-must have every acknowledged message, and the same view if nothing was written after the last acknowledgement. Its view
-must be sendable and fit, a running job must be claimable after its lease, and `verify` must find nothing.
+the version of its record and a hash of its view. It is killed (SIGKILL) at a random moment. The session that is opened
+again must have every acknowledged message. It must have the same view if nothing was written after the last
+acknowledgement. The view must be valid and fit, a running job must be claimable after its lease, and `verify` must find
+no fault.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ POLICY = Policy.preset("balanced").but(
 LONGEST_S = 0.3
 """Maximum lifetime of a process after its first acknowledgement."""
 RUNS_PER_LEDGER = 25
-"""Runs per ledger, since each run verifies all of it."""
+"""Number of runs with one ledger. It is limited because each run verifies the whole ledger."""
 
 SOUND, SAID, COMPARED = "sound", "messages acknowledged", "views compared"
 TOO_SOON = "killed before the first acknowledgement"
@@ -55,7 +56,7 @@ def model() -> Digester:
 
 
 def shown(session: Session) -> str:
-    """Hash of the current view, without folding."""
+    """The hash of the current view. No fold is made."""
     session.plan()
     texts = [[message.role, message.text] for message in session.state.view().messages]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
@@ -82,7 +83,7 @@ def step(session: Session, number: int) -> None:
 
 
 def use(url: str, run: int, pipe: int) -> None:
-    """The process that will be killed."""
+    """The main function of the process that is killed."""
     ledger = foldline.open(url, digester=model())
     session = ledger.session(f"run {run}", policy=POLICY)
     number = 0
@@ -96,7 +97,7 @@ def use(url: str, run: int, pipe: int) -> None:
 
 
 def check(url: str, last: list[Any], found: Counter[str]) -> str:
-    """What is wrong after a kill; empty if nothing is."""
+    """The faults after a kill; empty if there are none."""
     run, length, mark, view = last
     with foldline.open(url, clock=lambda: time.time() + LEASE_S + 1) as ledger:
         settled(ledger.store)

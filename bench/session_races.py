@@ -1,13 +1,14 @@
-"""Two agents and a worker on one session, each in its own process.
+"""Runs two agents and a worker on one session, each in its own process, and checks views and ledger.
 
     python -m bench session_races --seconds 60              # SQLite
     python -m bench session_races --seconds 60 --postgres   # jobs by PgQueuer
 
-The agents add turns, read their view each time, fold manually, branch, clear, pin, unfold and cancel. One has its folds
-made in a thread, the other by the worker. Every few seconds one of the three processes is killed (SIGKILL) and started
-again. A digest takes a moment, like a model's. Every view must be sendable, fit, contain the newest prompt, and only
-grow at its end between folds. At the end, every acknowledged message must be in the ledger, each fold must be made once
-by the holder of its job, no job may be stuck, and `verify` must find nothing.
+The agents add turns, read their view each time, fold manually, branch, clear, pin, unfold and cancel. The folds of one
+agent are made in a thread, those of the other by the worker. Every few seconds one of the three processes is killed
+(SIGKILL) and started again. A digest takes some time, as with a real model. Every view must be valid, fit, and contain
+the newest prompt. Between two folds, a view may only grow at its end. At the end, every acknowledged message must be in
+the ledger, each fold must have been made once by the worker that held its job, no job may be stuck, and `verify` must
+find no fault.
 """
 
 from __future__ import annotations
@@ -95,19 +96,19 @@ class Agent:
         say("said", texts=said)
 
     def look(self, name: str, session: Session) -> None:
-        """Check a view against the invariants."""
+        """Check a view: its size, its validity, the newest prompt, and its unchanged beginning."""
         view, timeline = session.view(), session.timeline
         if not timeline.messages:
             return
-        assert view.tokens <= view.usable, "it fits"
+        assert view.tokens <= view.usable, "the view does not fit"
         assert_sendable(view.render("anthropic"))
         texts = [message.text for message in view.messages]
         assert not timeline.prompts or timeline.messages[timeline.prompts[-1]].text in texts, (
-            "the newest prompt is there"
+            "the newest prompt is missing"
         )
         mark, before = self.seen.get(name, (-1, ()))
         if mark == session.state.version.entry:
-            assert view.messages[: len(before)] == before, "between folds it only grows at its end"
+            assert view.messages[: len(before)] == before, "the view changed between two folds"
         self.seen[name] = session.state.version.entry, view.messages
 
 
@@ -146,7 +147,7 @@ def made(report: JobReport) -> None:
 
 
 def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
-    """Run all processes: counts of acknowledgements, and what is wrong."""
+    """Run all processes. Returns the number of acknowledgements of each kind, and the faults."""
     with foldline.open(url) as ledger:
         ledger.session(NAME, policy=POLICY).add(user("begin"))
     with ExitStack() as stack:
@@ -172,9 +173,7 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
             parts[role].wait()
             killed += 1
             parts[role] = start(role)
-        wrong = ["an agent found a rule broken, see above"] * sum(
-            parts[role].wait() != 0 for role in ("thread", "process")
-        )
+        wrong = ["an agent found a fault, see above"] * sum(parts[role].wait() != 0 for role in ("thread", "process"))
         time.sleep(2 * LEASE_S + 1)
         parts["worker"].kill()
         parts["worker"].wait()
@@ -194,7 +193,7 @@ def run(url: str, seconds: float) -> tuple[Counter[str], list[str]]:
 
 
 def missing(store: Store, acknowledged: list[str]) -> list[str]:
-    """Acknowledged messages that are not in the ledger."""
+    """The acknowledged messages that are not in the ledger."""
     there: set[str] = set()
     for line in store.export():
         row = json.loads(line)
@@ -204,7 +203,7 @@ def missing(store: Store, acknowledged: list[str]) -> list[str]:
 
 
 def twice(store: Store) -> tuple[int, list[str]]:
-    """The number of folds, and what is wrong with their jobs."""
+    """The number of folds, and the faults of their jobs."""
     sql = "SELECT op FROM entries WHERE owner = ? AND branch = ? AND kind = 'fold'"
     done = "SELECT fence FROM jobs WHERE owner = ? AND branch = ? AND kind = 'done' AND body IS NOT NULL"
     total, wrong = 0, []

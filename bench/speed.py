@@ -1,8 +1,9 @@
-"""How fast counting is: exact against tiktoken, the estimator in MB/s, and what `import foldline` adds to a start.
+"""Measures the speed of counting, and the time that `import foldline` adds to the start of Python.
 
-Ratios of one run on text that every Python carries, since absolutes belong to a machine. Every text is timed at first
-sight, because that is the only time it is counted; both counters see it in turn. tiktoken would download its
-vocabulary, so it is lent splintr's: written as the file it looks for, whose SHA-256 it checks before it believes it.
+Exact counting is compared with tiktoken; the estimator is measured in MB/s. Ratios of one run are reported, because
+absolute times depend on the machine. The texts are part of every Python installation. Each text is timed once by each
+counter, because a session also counts each text once. tiktoken would download its vocabularies, so splintr's
+vocabularies are written to the files that tiktoken reads. tiktoken checks the SHA-256 of these files.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from foldline.message import user
 from foldline.wire.formats import framing_of
 
 SIZES = {"cl100k_base": 100_256, "o200k_base": 199_998}
-"""Ordinary tokens of each vocabulary, special ones left out."""
+"""Number of tokens in each vocabulary, without special tokens."""
 EXACT_GOAL, IMPORT_GOAL = 2.0, 3.0
 ROUNDS = 10
 
@@ -44,7 +45,7 @@ OTHER = (
 
 
 def documents(count: int, seed: int) -> dict[str, list[str]]:
-    """Texts like the messages of a coding session, made of what every Python carries: its manual and its own source."""
+    """Texts like the messages of a coding session, made from Python's manual and source code."""
     chance = random.Random(seed)
     topics: dict[str, str] = import_module("pydoc_data.topics").topics
     manual = "\n".join(topics.values())
@@ -72,7 +73,7 @@ def documents(count: int, seed: int) -> dict[str, list[str]]:
 
 
 def lend(folder: Path) -> None:
-    """Give tiktoken splintr's vocabularies, and no reason to look elsewhere."""
+    """Write splintr's vocabularies to a folder, and make tiktoken read them."""
     tokenizer: Any = import_module("splintr").Tokenizer
     for vocabulary, size in SIZES.items():
         decode = tokenizer.from_pretrained(vocabulary).decode_bytes
@@ -89,14 +90,20 @@ def seconds(work: Callable[[str], object], texts: list[str]) -> float:
 
 
 def duel(ours: Callable[[str], object], theirs: Callable[[str], object], texts: list[str]) -> tuple[float, float]:
-    """Seconds of each over ten rounds of new texts, by the median round, so that a busy machine troubles both alike."""
+    """The seconds of two counters for all texts, computed from the median of ten rounds with new texts.
+
+    The counters take turns, so that other work on the machine slows both down equally.
+    """
     rounds = [texts[start::ROUNDS] for start in range(ROUNDS)]
     pairs = [(seconds(ours, some), seconds(theirs, some)) for some in rounds]
     return median(pair[0] for pair in pairs) * ROUNDS, median(pair[1] for pair in pairs) * ROUNDS
 
 
 def exact(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """Exact counting beside tiktoken, and whether both agree on every text and on the golden vectors."""
+    """The speed of exact counting and of tiktoken, and whether both give the same counts.
+
+    The counts of every text and of the golden vectors are compared.
+    """
     tiktoken: Any = import_module("tiktoken")
     rows = []
     for vocabulary in SIZES:
@@ -125,7 +132,7 @@ def exact(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
 
 
 def estimates(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """The estimator's speed, and what sizing one message of 2 kB costs with the cheapest counter."""
+    """The speed of the estimator, and the time to measure one message of 2 kB with the fastest counter."""
     counter: Counter = Estimator("o200k_base")
     rows = []
     for kind, some in texts.items():
@@ -140,7 +147,7 @@ def estimates(texts: dict[str, list[str]]) -> list[dict[str, Any]]:
 
 
 def starts(rounds: int) -> dict[str, float]:
-    """A bare start with `import json`, and one with `import foldline` too."""
+    """The time to start Python with `import json`, and with `import foldline` in addition."""
     times: dict[str, list[float]] = {"import json": [], "import json, foldline": []}
     for _ in range(rounds):
         for code, found in times.items():

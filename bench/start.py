@@ -1,7 +1,7 @@
-"""How long foldline takes to start: `import foldline` and `foldline --help`, each in a new process.
+"""Measures the start of `import foldline` and of `foldline --help`, each in a new process.
 
-Printed are the shortest times of several rounds, and each as a multiple of bare Python. The goals are three times bare
-Python for the import, and 150 ms for the help. A first import of this checkout compiles it and is not counted.
+The shortest times of several rounds are printed, also as multiples of the time of bare Python. The goals are three
+times bare Python for the import, and 150 ms for the help. The first import compiles the package and is not counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How fast a streamed reply is assembled, and that the time grows with the bytes and not with their square.
+"""Measures how fast a streamed reply is assembled, and whether the time grows linearly with its size.
 
-Each provider streams the same text in small deltas; the figures are megabytes of events a second, microseconds an
-event, and the time for twice the text over the time for once (2.0 is linear). The machine's own speed is printed
-beside them as what `json.loads` of the same events takes.
+Each provider streams the same text in small deltas. The figures are megabytes of events per second, microseconds per
+event, and the time for twice the text divided by the time for the text (2.0 is linear). The time of `json.loads` for
+the same events is printed for comparison.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _assemble(provider: str, data: bytes) -> None:
         assembler.feed(data[at : at + CHUNK_BYTES])
     reply = assembler.finish()
     if reply is None or not reply.complete:
-        raise AssertionError(f"{provider}: the reply did not come back whole")
+        raise AssertionError(f"{provider}: the assembled reply is not complete")
 
 
 def _parse(texts: list[str]) -> None:
@@ -108,7 +108,7 @@ def _parse(texts: list[str]) -> None:
 
 
 def _best(run: Callable[..., None], *given: Any) -> float:
-    """The least processor time of a few runs: other work on the machine only adds to it."""
+    """The minimum processor time of several runs. Other work on the machine can only increase it."""
     times = []
     for _ in range(TRIES):
         start = time.process_time()

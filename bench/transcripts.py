@@ -1,8 +1,8 @@
-"""Random transcripts, sound and broken, made fast: the raw material of `bench repair`.
+"""Generates random transcripts, valid and broken, for `bench repair`.
 
-A transcript is invented as neutral messages, often written as the wire form of one provider (by the few lines here, not
-by our codecs) and parsed back, and then broken the way real histories break. Everything follows from one seed, so a
-failure can be made again from its number.
+A transcript is generated as foldline messages. Most are then written in the format of one provider and parsed again;
+the writers are in this module, and use no code of foldline's formats. Then the transcript is broken in ways that occur
+in real histories. A transcript depends only on its seed, so a failure can be repeated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PNG = "iVBORw0KGgo="
 
 
 def text(rng: Random) -> str:
-    """Something to say, marked so that it can be found again."""
+    """A text with a unique mark, so that it can be found again."""
     return f"{WORDS[int(rng.random() * len(WORDS))]} #{rng.getrandbits(40):x}"
 
 
@@ -80,7 +80,9 @@ def _result(call: ToolCall, rng: Random) -> ToolResult:
 
 
 def on_wire(messages: list[Message], provider: str, rng: Random) -> list[Message]:
-    """The transcript as it would have come from a provider: written, now and then broken, and parsed."""
+    """The transcript, written in the format of a provider and parsed again. Some of its elements are broken before
+    parsing.
+    """
     parse = format_of(provider).parse
     written = [(message, value) for message in messages for value in _WRITERS[provider](message)]
     return [
@@ -167,7 +169,7 @@ _WRITERS = {"anthropic": _anthropic, "openai": _openai, "openai-responses": _res
 
 
 def _spoilt(value: dict[str, Any], rng: Random) -> dict[str, Any]:
-    """A wire element with something wrong in it that parsing keeps."""
+    """An element of a request with a fault that parsing keeps."""
     key = "parts" if "parts" in value else "content"
     content = value.get(key)
     way = int(rng.random() * 6)
@@ -195,7 +197,7 @@ def _spoilt(value: dict[str, Any], rng: Random) -> dict[str, Any]:
 
 
 def broken(messages: list[Message], rng: Random) -> list[Message]:
-    """The transcript with a few things wrong."""
+    """The transcript with several faults."""
     made = list(messages)
     for _ in range(1 + int(rng.random() * 4)):
         if not made:
@@ -224,7 +226,7 @@ def broken(messages: list[Message], rng: Random) -> list[Message]:
 
 
 def _edited(message: Message, made: list[Message], rng: Random) -> Message:
-    """A message with one part lost, doubled, moved, blanked or mixed up."""
+    """A message with one part removed, repeated, moved, emptied or changed."""
     parts = list(message.parts)
     if not parts:
         return message
@@ -271,7 +273,7 @@ def _some_id(made: list[Message], rng: Random) -> str:
 
 
 def _stray(rng: Random) -> Message:
-    """A message that has no business where it lands."""
+    """A message that is not allowed at a random position, such as a result without a call."""
     way = int(rng.random() * 9)
     if way == 0:
         return Message(
@@ -316,7 +318,7 @@ def _stray_part(rng: Random) -> Part:
 
 
 def transcript(seed: int) -> tuple[list[Message], bool]:
-    """The transcript of a seed, and whether nothing was done to break it."""
+    """The transcript of a seed, and whether it is certainly unbroken."""
     rng = Random(seed)
     made = sound(rng)
     wire = int(rng.random() * 7)

@@ -1,12 +1,13 @@
-"""How well requests are measured while everything changes: the session's figure against what a provider counts.
+"""Compares the size that a session measures for each request with the size that a provider counts.
 
     python -m bench usage                       # 200 random sessions on SQLite
     python -m bench usage --sessions 20 --seed 7
 
-Each session is a random run of turns with background folds, replies that arrive after a fold, folds by hand, unfolds,
-branches, rewinds, other tools, models and formats, and restarts. The simulated provider of `foldline.testing` counts
-every request and reports its usage. Reported: the worst ratios of measured to counted, the requests outside the
-estimator's margin, and the folds that a figure beyond that margin asked for.
+Each session is a random series of operations: turns with background folds, replies that arrive after a fold, manual
+folds, unfolds, branches, rewinds, changes of tools, models and formats, and restarts. The simulated provider of
+`foldline.testing` counts every request and reports its usage. The benchmark reports the largest and smallest ratio of
+the two sizes, the requests whose error exceeds the estimator's margin, and the folds that were made because of such an
+error.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class CountingProvider(Protocol):
         """The size of a request."""
 
     def answer(self, model: str, body: dict[str, Any], reply: ScriptedReply) -> dict[str, Any] | str:
-        """The reply to a request in its format, or why it is refused."""
+        """The reply to a request in its format, or the reason for refusing it."""
 
 
 class StrictProvider:
@@ -70,7 +71,7 @@ class StrictProvider:
         return self.account.total(self.account.reader.pieces(name, body, is_new_claude=is_new_claude))
 
     def answer(self, model: str, body: dict[str, Any], reply: ScriptedReply) -> dict[str, Any] | str:
-        """The reply to a request in its format, or why it is refused."""
+        """The reply to a request in its format, or the reason for refusing it."""
         done = self.account.answer(MODELS[model], body, reply=reply)
         return done.body if done.error is None else done.error.message
 
@@ -83,11 +84,11 @@ class Tally:
     anchored: int = 0
     """Requests whose size was based on usage."""
     outside: list[str] = field(default_factory=list)
-    """Requests that were measured outside the margin."""
+    """Requests whose measured size is outside the margin."""
     folds: int = 0
-    """Folds that a rule asked for."""
+    """Number of folds that a rule caused."""
     stale: list[str] = field(default_factory=list)
-    """Folds that a figure outside the margin asked for."""
+    """Folds that were caused by a size outside the margin."""
     refused: Counter[str] = field(default_factory=Counter)
     """Requests that the provider refused."""
     too_large: int = 0
@@ -126,12 +127,10 @@ class RandomSession:
         self.tools = self.random_tools()
         self.ledger = opens()
         self.session = self.ledger.session("s", model=self.model, policy=POLICY, tools=self.tools)
-        self.counted: dict[tuple[str, int], int] = {}
-        """What the provider counted for the session at a length, by its state before a fold."""
         self.known_folds = 0
 
     def step(self, what: str) -> None:
-        """One operation."""
+        """Make one random operation."""
         getattr(self, f"do_{what}")()
         self.last = what
 
@@ -157,20 +156,20 @@ class RandomSession:
         return {**view.render().body, "model": self.model, limit: 1_000, "tools": self.tools}
 
     def size(self, view: View) -> int:
-        """What the provider counts for a view."""
+        """The size of a view that the provider counts."""
         return self.provider.tokens(self.model, self.request(view))
 
     # Requests
 
     def do_turn(self) -> None:
-        """A prompt and the reply to it, sometimes with a call and its result."""
+        """Add a prompt and its reply, sometimes with a call and its result."""
         self.session.add(user(self.text()))
         view = self.ask()
         if view is not None:
             self.reply_to(view)
 
     def do_late(self) -> None:
-        """A reply that arrives after something else has happened."""
+        """Add a reply that arrives after another operation."""
         self.session.add(user(self.text()))
         view, name = self.ask(), None
         if view is None:
@@ -189,7 +188,7 @@ class RandomSession:
         self.reply_to(view, name)
 
     def ask(self) -> View | None:
-        """The next view, checked against what the provider counts for it; None if nothing fits."""
+        """The next view, after a comparison with the size that the provider counts; None if no view fits."""
         self.session.refresh()
         self.check_folds()
         self.note_size(self.session.state.view())
@@ -229,13 +228,13 @@ class RandomSession:
     # Folds
 
     def note_size(self, view: View) -> int:
-        """What the provider counts for a view, kept for the check of later folds."""
+        """Store the size of a view that the provider counts. `check_folds` uses it."""
         real = self.size(view)
         self.asked_at, self.asked_size = len(self.session.timeline), real
         return real
 
     def check_folds(self) -> None:
-        """Compare the figure that asked for a new fold with what the provider had counted."""
+        """Compare the size that caused a new fold with the size that the provider had counted."""
         store, branch = self.session.record.search_target()
         folds = sum(entry.kind == "fold" for entry in store.state(branch).marks)
         fold, known = self.session.timeline.fold, self.known_folds
@@ -249,12 +248,12 @@ class RandomSession:
             self.tally.stale.append(f"{self.seed}: {fold.before:,} for {real:,} after {self.last} ({fold.reason})")
 
     def do_fold(self) -> None:
-        """A fold by hand."""
+        """Make a manual fold."""
         self.session.fold(force=self.chance.random() < 0.5)
         self.forget_folds()
 
     def do_unfold(self) -> None:
-        """Take back a fold, if there is one."""
+        """Undo a fold, if there is one."""
         self.ledger.wait(WAIT_S)
         self.session.refresh()
         self.check_folds()
@@ -262,14 +261,14 @@ class RandomSession:
             self.session.unfold()
 
     def forget_folds(self) -> None:
-        """Leave the folds made so far unchecked."""
+        """Do not check the folds that were made so far."""
         store, branch = self.session.record.search_target()
         self.known_folds = sum(entry.kind == "fold" for entry in store.state(branch).marks)
 
     # Other changes
 
     def do_branch(self) -> None:
-        """Go on on another branch."""
+        """Continue on another branch."""
         self.ledger.wait(WAIT_S)
         self.session.refresh()
         self.check_folds()
@@ -286,29 +285,29 @@ class RandomSession:
         self.session = self.opens_again()
 
     def opens_again(self) -> Session:
-        """The session, opened once more."""
+        """Open the session again."""
         return self.ledger.session("s", branch=f"b{self.branches}" if self.branches else "main")
 
     def do_tools(self) -> None:
-        """Other tools."""
+        """Change the tools."""
         self.tools = self.random_tools()
         self.session.use(tools=self.tools)
 
     def do_model(self) -> None:
-        """Another model, and its format and tools."""
+        """Change the model, its format and the tools."""
         self.model = self.chance.choice([name for name in MODELS if name != self.model])
         self.tools = self.random_tools()
         self.session.use(model=self.model, format=MODELS[self.model], tools=self.tools)
 
     def do_rewind(self) -> None:
-        """Start again."""
+        """Clear the session."""
         self.ledger.wait(WAIT_S)
         self.session.clear()
         self.forget_folds()
 
 
 def run(url: Callable[[int], str], seeds: range, steps: int, *, say: Callable[[str], object] = lambda _: None) -> Tally:
-    """The tally of some random sessions, each on a ledger of its own."""
+    """Run random sessions, each in a ledger of its own. Returns the figures."""
     tally = Tally()
     digester = Digester(complete=Scripted(proper), model="simulated", window=200_000)
     for seed in seeds:

@@ -1,10 +1,9 @@
-"""Does a strict provider take every request? Random agents talk to it through a session, and recorded sessions are
-replayed at several windows.
+"""Checks that a strict provider accepts every request of random agents and of recorded sessions.
 
-The provider is `foldline.testing`'s simulated one, which shares no code with foldline's wire formats. Each agent has a
-preset, a small window and a wire format. It answers tool calls, sends pictures and odd characters, folds, unfolds,
-branches, pins, switches the model, recalls and goes on. Two things are counted: requests that the provider refuses, and
-requests between two folds whose prefix is not, byte for byte, the request before.
+The provider is the simulated provider of `foldline.testing`, which shares no code with foldline's wire formats. Each
+agent has a preset, a small window and a wire format. It answers tool calls, sends images and unusual characters, folds,
+unfolds, branches, pins, switches the model, and recalls. Two kinds of faults are counted: requests that the provider
+refuses, and requests that do not begin with the same bytes as the previous request, although no fold was made.
 
     python -m bench valid --sessions 1000
     python -m bench valid --data FOLDER --windows 20000 40000 80000
@@ -40,7 +39,7 @@ MODELS = {
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 TOOLS = ("read", "run", "edit")
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-"""A picture of one pixel."""
+"""An image of one pixel."""
 TEXT = "the parser reads every file and keeps a line for each error that it found in src/part.py before it stops"
 WORDS = TEXT.split()
 ODD = (
@@ -56,7 +55,7 @@ ODD = (
 
 @dataclass
 class Tally:
-    """What came of the requests in one format."""
+    """The counts for the requests in one format."""
 
     sessions: int = 0
     requests: int = 0
@@ -75,7 +74,7 @@ class Tally:
         return sum(self.refused.values()) + self.changed
 
     def note(self, text: str) -> None:
-        """Keep one of the first examples."""
+        """Store an example of a failure. Only the first few are kept."""
         if len(self.examples) < 12:
             self.examples.append(text[:600])
 
@@ -126,7 +125,7 @@ def generated(options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
 
 
 class Agent:
-    """One agent: a session, an account of the provider, and a source of chance."""
+    """One agent: a session, an account of the provider, and a random generator."""
 
     def __init__(self, format: str, chance: random.Random, tally: Tally) -> None:
         self.format, self.chance, self.tally = format, chance, tally
@@ -160,12 +159,12 @@ class Agent:
         return [{"type": "function", "strict": False, **each} for each in function]
 
     def words(self, least: int, most: int) -> str:
-        """Some words; sometimes with an odd character among them."""
+        """Some words, sometimes with an unusual character."""
         text = " ".join(self.chance.choices(WORDS, k=self.chance.randint(least, most)))
         return f"{text} {self.chance.choice(ODD)}" if self.chance.random() < 0.06 else text
 
     def run(self, steps: int) -> None:
-        """Make requests, with something else in between now and then."""
+        """Make requests, with other operations between some of them."""
         for _ in range(steps):
             if self.chance.random() < 0.25:
                 self.do_something_else()
@@ -206,7 +205,7 @@ class Agent:
         return True
 
     def body(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The request with what the caller adds to the messages."""
+        """The body of a request: the messages, and the fields that the caller adds."""
         if self.format == "gemini":
             return {**body, "tools": self.tools}
         whole = {**body, "model": self.model, "tools": self.tools}
@@ -215,7 +214,9 @@ class Agent:
         return whole
 
     def give_results(self, calls: Sequence[Any]) -> None:
-        """Answer the calls: in any order, one by one or together, with a note between, or one of them not at all."""
+        """Answer the calls: in any order, separately or together, sometimes with a note in between, sometimes without
+        one result.
+        """
         chance, results = self.chance, []
         for call in calls:
             text = self.words(1, chance.choice((5, 60, 900)))
@@ -243,7 +244,7 @@ class Agent:
         return tool(call.id, text, name=call.name)
 
     def compare(self, body: dict[str, Any]) -> None:
-        """Count a prefix that changed although nothing but messages was added since the last request."""
+        """Count a changed prefix if only messages were added since the last request."""
         self.prefix.compare(body, (self.branches, self.session.state.snapshot.version.entry, self.session.model.name))
 
     def do_something_else(self) -> None:
@@ -280,7 +281,7 @@ class PrefixCheck:
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
         self.last: tuple[tuple[Any, ...], list[str]] | None = None
-        """What the last request depended on, and its blocks without cache marks."""
+        """The `basis` of the last request, and its blocks without cache breakpoints."""
 
     def compare(self, body: dict[str, Any], basis: tuple[Any, ...]) -> None:
         """Count a request that does not begin with the blocks of the last one, if both depend on the same `basis`."""
@@ -298,19 +299,19 @@ class PrefixCheck:
 
 
 def picture_message(text: str) -> Message:
-    """A user's message with a picture."""
+    """A user's message with an image."""
     return Message(role="user", parts=(Text(text=text), Media(kind="image", mime="image/png", data=PICTURE)))
 
 
 def without_marks(value: Any) -> Any:
-    """A JSON value without cache marks, which move from request to request."""
+    """A JSON value without cache breakpoints, because they move from request to request."""
     if isinstance(value, dict):
         return {key: without_marks(item) for key, item in value.items() if key != "cache_control"}
     return [without_marks(item) for item in value] if isinstance(value, list) else value
 
 
 def as_stream(elements: Sequence[Any]) -> list[str]:
-    """The elements as a row of JSON texts, one for each block: a message may grow at its end by blocks."""
+    """The elements as a list of JSON texts, one for each block, because a message may get more blocks at its end."""
     row: list[str] = []
     for element in elements:
         content = element.get("content", element.get("parts")) if isinstance(element, dict) else None
@@ -357,7 +358,9 @@ def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tal
     prefix = PrefixCheck(tally)
     tally.sessions += 1
     before = None
-    """The message before the current one; of a reply that results interrupt, its last message."""
+    """The previous message. If results are in the middle of a reply, it is the last message of this reply before the
+    results.
+    """
     for message in messages:
         is_new = before is None or before.role != "assistant" or message.meta.reply not in ("", before.meta.reply)
         if message.role == "assistant" and is_new and any(other.is_prompt for other in session.timeline.messages[-50:]):

@@ -1,7 +1,8 @@
-"""How many events per second `foldline watch` reads, its memory on a long stream, and the start-up of the status line.
+"""Measures the events per second that `foldline watch` reads, its memory on a long stream, and the start of the status
+line.
 
-The stream has the events of a coding agent in their usual shares and sizes, or is read from recorded Claude Code
-sessions (`--data`). All steps are measured: bytes, lines, JSON, meter, costs, dead ends, scratch files on disk.
+The stream has events of a coding agent in usual proportions and sizes. With `--data`, recorded Claude Code sessions are
+read instead. All steps are measured: reading lines, parsing JSON, meter, costs, dead ends, and writing scratch files.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from typing import Any
 EVENTS_GOAL, STATUS_GOAL_MS, MEMORY_GOAL_MB = 50_000, 100, 100
 ROUNDS = 5
 TIMED = 200_000
-"""Number of events timed in all. A short stream is repeated, so that one run meets a quiet machine."""
+"""Total number of timed events. A short stream is read several times, and the fastest run counts."""
 _TEXT = "the parser fails on the second line because the table has a heading that nobody expected there"
 
 
 def stream(count: int, seed: int = 1) -> Iterator[bytes]:
-    """Lines of a stream: parts of replies, replies, calls, results, prompts and turn ends."""
+    """The lines of a stream: parts of replies, replies, calls, results, prompts and ends of turns."""
     chance = random.Random(seed)
     for number in range(count):
         yield json.dumps(_event(number, chance), separators=(",", ":")).encode() + b"\n"
@@ -72,7 +73,7 @@ def recorded(folder: Path) -> Iterator[bytes]:
 
 
 def rate(lines: list[bytes]) -> float:
-    """Events per second of CPU time, all steps."""
+    """Events per second of CPU time, for all steps."""
     from foldline.text_lines import CHUNK_BYTES, LineSplitter, raw_lines_of_file
     from foldline.watch.agent_events import load
     from foldline.watch.scratch_files import ScratchWriter

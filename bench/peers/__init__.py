@@ -1,10 +1,11 @@
-"""foldline beside its peers, in one run on one machine: speed, sound views, stable prefixes.
+"""Compares foldline with other packages (peers) in one run on one machine: speed, valid views and stable prefixes.
 
-`python -m bench peers` needs the `bench` extra; a peer that is not installed is listed as such. Every peer is set up as
-its documentation tells a user, its summarizer replaced by a stub, and given the same counter of four characters to a
-token. What is measured: the cost of a turn by the length of the history; the first view of 10,000 messages never seen
-before; bad views among 200 random talks cut once; bad views and prefix reuse over all requests of 20 sessions at 20,000
-tokens; and valid views where the turn in flight alone is over the budget.
+`python -m bench peers` needs the `bench` extra. A peer that is not installed is listed as not installed. Every peer is
+configured as its documentation says. Its summarizer is replaced by a stub, and its counter divides the number of
+characters by 4. Five things are measured: the time of a turn, by the length of the history; the time of the first view
+of 10,000 new messages; bad views of 200 random conversations that are cut once; bad views and prefix reuse in all
+requests of 20 sessions with a budget of 20,000 tokens; and valid views of conversations whose last turn alone exceeds
+the budget.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BAD, OVERLONG = 200, 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A peer: what it is called, where its driver is, and whether its record survives a fold."""
+    """A peer: its name, its driver, and whether its record is complete after a fold."""
 
     name: str
     module: str
@@ -41,7 +42,7 @@ class Entry:
     kept: str = "yes"
     options: dict[str, Any] = field(default_factory=dict)
     speed_only: bool = False
-    """It counts in another unit, so that budgets in the common one say nothing about it."""
+    """Whether only speed is measured. Such a peer uses another counter, so its views cannot be compared."""
 
 
 ENTRIES = (
@@ -90,7 +91,7 @@ ENTRIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much is measured."""
+    """The amount of work of a run."""
 
     lengths: tuple[int, ...] = LENGTHS
     repeats: int = 3
@@ -98,19 +99,19 @@ class Scale:
     sessions: int = talks.SESSIONS
     overlong: int = OVERLONG
     seconds: float = 300.0
-    """The longest that one figure may take."""
+    """Time limit for one measurement, in seconds."""
 
 
 QUICK = Scale(lengths=LENGTHS[:2], repeats=1, bad=20, sessions=1, overlong=10, seconds=20.0)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure everybody and print the table."""
+    """Measure all peers and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench peers", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one line of JSON for each peer")
-    parser.add_argument("--only", action="append", default=[], help="only peers whose name has this in it")
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything, to see that it runs")
-    parser.add_argument("--seconds", type=float, help="the longest that one figure may take")
+    parser.add_argument("--only", action="append", default=[], help="only peers whose name contains this text")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, for a quick check")
+    parser.add_argument("--seconds", type=float, help="time limit for one measurement")
     parser.add_argument("--here", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     scale = QUICK if options.quick else Scale()
@@ -132,7 +133,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _apart(entry: Entry, argv: Sequence[str]) -> dict[str, Any]:
-    """Measure a peer in a process of its own: nobody's leftovers are in its way, and if it dies the others are kept."""
+    """Measure a peer in a process of its own, so that it cannot affect the results of other peers."""
     command = [sys.executable, "-m", "bench", "peers", *argv, "--here", entry.name]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -142,13 +143,13 @@ def _apart(entry: Entry, argv: Sequence[str]) -> dict[str, Any]:
 
 
 def _quiet() -> None:
-    """Warnings and logs of peers are theirs."""
+    """Suppress the warnings and logs of peers."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
 
 
 def measure(entry: Entry, scale: Scale) -> dict[str, Any]:
-    """Every figure of one peer; a text where there is none."""
+    """All results of one peer. A measurement that failed has a text instead of a figure."""
     row = _about(entry)
     try:
         maker = getattr(import_module(f"bench.peers.{entry.module}"), entry.maker)
@@ -204,7 +205,7 @@ def _plain(value: Any) -> Any:
 
 
 def table(rows: Sequence[dict[str, Any]], scale: Scale) -> Iterator[str]:
-    """The figures for people: a row for each peer, and under it why views were bad."""
+    """The results as a table with a row for each peer, followed by the reasons why views were bad."""
     turns = [f"{length:,}" for length in scale.lengths]
     head = ["peer", "version", "record", *turns, "first ms", "bad", "drive", "reuse", "over-long valid"]
     lines = [head, *(_line(row, scale) for row in rows)]
@@ -216,7 +217,7 @@ def table(rows: Sequence[dict[str, Any]], scale: Scale) -> Iterator[str]:
             for column, (text, width) in enumerate(zip(line, widths, strict=False))
         ).rstrip()
     added, most = cells.reuse_bound(islice(talks.sessions(), scale.sessions))
-    yield f"in the drive a request adds {added:,.0f} tokens: views that show each of them once reuse {most:.3f} at most"
+    yield f"in the sessions, a request adds {added:,.0f} tokens on average, so the largest possible reuse is {most:.3f}"
     for row in rows:
         for cell in ("bad", "drive", "overlong"):
             found = row.get(cell)

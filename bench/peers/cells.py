@@ -1,4 +1,4 @@
-"""The measurements: each gives one figure, for whoever is measured, within a bounded time."""
+"""The measurements. Each function measures one peer and returns one result, within a time limit."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ TURN_BUDGET = 100_000
 DRIVE_BUDGET = 20_000
 FIRST_LENGTH = 10_000
 WARM = 10
-"""Turns that are not counted."""
+"""Number of turns before the measurement starts."""
 BLOCKS, BLOCK = 40, 50
-"""Turns are timed in blocks and the quietest block is taken: on a shared machine the rest is other people's work."""
+"""Number of blocks, and number of turns in a block. The fastest block counts, because other work on the machine slows
+the other blocks down.
+"""
 
 
 class Peer(Protocol):
-    """Whoever keeps a conversation under a budget. Only `add` and `view` are timed."""
+    """A package that keeps a conversation within a budget. Only `add` and `view` are timed."""
 
     def native(self, talk: Talk) -> Any:
-        """The messages in the peer's own form."""
+        """The messages in the form that the peer takes."""
 
     def add(self, native: Any) -> None:
-        """Append them."""
+        """Append messages in the peer's form."""
 
     def view(self) -> Any:
-        """What would be sent now."""
+        """The view: the messages that would be sent now."""
 
     def said(self, view: Any) -> Talk:
-        """A view in plain form."""
+        """A view as a `Talk`."""
 
 
 Make = Callable[[int], Peer]
 
 
 class TookTooLong(BaseException):
-    """A cell's time is up. Not an `Exception`, so that nobody who catches everything goes on."""
+    """A measurement took too long. This is not an `Exception`, so that a peer does not catch it."""
 
 
 @contextmanager
 def limit(seconds: float) -> Iterator[None]:
-    """Stop whatever runs inside after so many seconds."""
+    """Raise `TookTooLong` in the `with` block after this many seconds."""
 
     def ring(*_: object) -> None:
         raise TookTooLong
@@ -66,30 +68,33 @@ def limit(seconds: float) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Tally:
-    """How many were bad, of how many, and why."""
+    """The number of views, the number of bad views, and the reasons."""
 
     of: int = 0
     bad: int = 0
     why: Counter[str] = field(default_factory=Counter)
     kept: int = 0
-    """Tokens of all views that stayed at the start of the next."""
+    """Tokens that are also at the start of the next view, summed over all views."""
     sent: int = 0
-    """Tokens of all views that had a next."""
+    """Tokens of all views that are followed by another view."""
 
     def book(self, found: list[str]) -> None:
-        """Book one view."""
+        """Count one view."""
         self.of += 1
         self.bad += bool(found)
         self.why.update(found)
 
     @property
     def reuse(self) -> float:
-        """Share of the earlier views' tokens that stayed a stable prefix."""
+        """The share of a view's tokens that are also at the start of the next view."""
         return self.kept / self.sent if self.sent else 1.0
 
 
 def turn_cost(make: Make, length: int, seconds: float) -> float:
-    """Microseconds to append a turn and produce the view, warm, at a length of history; the quietest block's median."""
+    """The time to append a turn and make the view, in microseconds: the median of the fastest block.
+
+    `length` is the number of messages in the history.
+    """
     talk, more = talks.plain(length)
     peer = make(TURN_BUDGET)
     native = peer.native(talk)
@@ -119,9 +124,9 @@ def _turn(peer: Peer, turn: Talk) -> float:
 
 
 def first_view(make: Make, repeats: int) -> float:
-    """Milliseconds to take in a history never seen before and produce its first view; the best of some tries.
+    """The time to add a new history and make its first view, in milliseconds: the minimum of several runs.
 
-    Of processor time: it takes long enough for the machine to do other people's work in between.
+    Processor time is measured, because other work on the machine may run in between.
     """
     talk, _ = talks.plain(FIRST_LENGTH)
     best = float("inf")
@@ -137,7 +142,7 @@ def first_view(make: Make, repeats: int) -> float:
 
 
 def bad_of(make: Make, cases: Iterator[tuple[Talk, int]]) -> Tally:
-    """Bad views among talks that are cut once."""
+    """Count the bad views of conversations that are cut once."""
     tally = Tally()
     for talk, budget in cases:
         tally.book(judge(make, talk, budget))
@@ -145,17 +150,17 @@ def bad_of(make: Make, cases: Iterator[tuple[Talk, int]]) -> Tally:
 
 
 def judge(make: Make, talk: Talk, budget: int) -> list[str]:
-    """What is bad about the one view of a talk."""
+    """The faults of a view of a conversation."""
     try:
         peer = make(budget)
         peer.add(peer.native(talk))
         return faults(peer.said(peer.view()), talk, budget)
-    except Exception as error:  # noqa: BLE001 (a peer may raise anything, and that is the finding)
+    except Exception as error:  # noqa: BLE001 (any error of a peer counts as a fault)
         return [f"{type(error).__name__}: {_short(error)}"]
 
 
 def drive(make: Make, sessions: Iterator[list[Talk]]) -> Tally:
-    """Bad views among all requests of whole sessions, and how much of each view the next one can reuse."""
+    """Count the bad views in all requests of whole sessions, and the tokens that each view shares with the next one."""
     tally = Tally()
     for session in sessions:
         peer, talk, before = make(DRIVE_BUDGET), Talk(), Talk()
@@ -176,9 +181,9 @@ def drive(make: Make, sessions: Iterator[list[Talk]]) -> Tally:
 
 
 def reuse_bound(sessions: Iterator[list[Talk]]) -> tuple[float, float]:
-    """Tokens that a request adds on average, and what nobody's reuse can exceed.
+    """The average number of tokens that a request adds, and the largest possible reuse of any peer.
 
-    What was added and no longer fits has left, and left a view's prefix when it did; no view is larger than its budget.
+    Tokens that no longer fit the budget must leave the view. They are then missing in the common prefix of two views.
     """
     added = sent = left = requests = 0
     for session in sessions:

@@ -1,4 +1,6 @@
-"""deepagents' summarization with a folder as its backend, set up as langchain's, of which it is the heir."""
+"""The summarization of deepagents with a folder as its backend. It is configured like the middleware of langchain, on
+which it is based.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from bench.peers.talk import Talk
 
 
 class Deep:
-    """The middleware around a model call that only notes what it was sent."""
+    """The middleware, with a model that only records the messages that it gets."""
 
     def __init__(self, budget: int) -> None:
         self.folder = TemporaryDirectory(prefix="bench-deepagents-")
@@ -36,17 +38,19 @@ class Deep:
         self.reply = ModelResponse(result=[AIMessage("")])
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages as a caller would have them; the system prompt goes to the agent, not into its messages."""
+        """The messages in the form that a caller has. The system prompt is passed to the agent and is not one of its
+        messages.
+        """
         for message in to_native([said for said in talk if said.role == "system"]):
             self.system = message
         return to_native([said for said in talk if said.role != "system"])
 
     def add(self, native: list[Any]) -> None:
-        """Add them."""
+        """Add messages."""
         self.state["messages"] += native
 
     def view(self) -> list[Any]:
-        """What would be sent."""
+        """The messages that would be sent."""
         request = ModelRequest(
             model=self.model, messages=self.state["messages"], system_message=self.system, state=self.state, tools=[]
         )
@@ -56,7 +60,7 @@ class Deep:
         return self.sent
 
     def _update(self, update: dict[str, Any]) -> None:
-        """What the graph does with an update: messages replace those of the same id, the rest is set."""
+        """Apply an update as the graph does: messages replace messages with the same id, and other values are set."""
         replaced = {message.id: message for message in update.pop("messages", ())}
         if replaced:
             self.state["messages"] = [replaced.get(message.id, message) for message in self.state["messages"]]
@@ -67,5 +71,5 @@ class Deep:
         return self.reply
 
     def said(self, view: list[Any]) -> Talk:
-        """The view in plain form."""
+        """The view as a `Talk`."""
         return from_native(view)

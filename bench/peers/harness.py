@@ -1,6 +1,7 @@
-"""pydantic-ai-harness: its sliding window and its tiers, driven as an agent drives a capability before each request.
+"""pydantic-ai-harness: its sliding window and its tiered compaction, called before each request as an agent does.
 
-Replies carry the usage a provider would have reported, because its counts build on it: what the last view held.
+The package counts tokens from reported usage. So each reply has the usage that a provider would report for the last
+view.
 """
 
 from __future__ import annotations
@@ -39,18 +40,20 @@ SUMMARY = "The user asked for several things; files were read and changed, and m
 
 
 class Harness:
-    """One capability on one run's messages, which it rewrites."""
+    """One capability that rewrites the messages of one run."""
 
     def __init__(self, budget: int, *, tiered: bool) -> None:
         self.model = TestModel(custom_output_text=SUMMARY)
         self.capability = self._tiers(budget) if tiered else self._window(budget)
         self.context = RunContext(deps=None, model=self.model, usage=RunUsage(), messages=[])
         self.waits = tiered
-        """Whether a model may be asked; where it cannot, no event loop is charged for."""
+        """Whether the capability may call a model. If it cannot, no event loop is used, so that the loop adds no
+        time.
+        """
         self.loop = asyncio.new_event_loop()
         self.names: dict[str, str] = {}
         self.sent: list[Any] = []
-        """What the last request held, for the usage of the reply to it."""
+        """The messages of the last request. The usage of the next reply is computed from them."""
 
     def _window(self, budget: int) -> Any:
         return SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2, tokenizer=chars4)
@@ -66,7 +69,7 @@ class Harness:
         )
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages as a run would have them: results of one step in one request, replies with their usage."""
+        """The messages as a run has them: the results of one step are in one request, and replies have usage."""
         made: list[Any] = []
         prompt = size(said for message in self.sent for said in _said(message))
         for said in talk:
@@ -92,11 +95,11 @@ class Harness:
         return UserPromptPart(said.text)
 
     def add(self, native: list[Any]) -> None:
-        """Add them."""
+        """Add messages."""
         self.context.messages.extend(native)
 
     def view(self) -> Any:
-        """What would be sent."""
+        """The messages that would be sent."""
         request = ModelRequestContext(
             model=self.model,
             messages=list(self.context.messages),
@@ -115,12 +118,15 @@ class Harness:
         return self.sent
 
     def said(self, view: list[Any]) -> Talk:
-        """The view in plain form."""
+        """The view as a `Talk`."""
         return [said for message in view for said in _said(message)]
 
 
 def _goes_on(request: Any, said: Said) -> bool:
-    """Results of one step share a request, and the first prompt has the system prompt's."""
+    """Whether a message belongs to the same request as the previous one.
+
+    The results of one step are in one request, and so are the system prompt and the first prompt.
+    """
     if not isinstance(request, ModelRequest):
         return False
     return said.role == "tool" or (said.role == "user" and isinstance(request.parts[-1], SystemPromptPart))

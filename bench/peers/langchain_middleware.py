@@ -1,7 +1,7 @@
-"""langchain's SummarizationMiddleware, as an agent drives it: before every model call, on its list of messages.
+"""The `SummarizationMiddleware` of langchain, called before every model call as an agent does.
 
-Set up by fractions of the window, as its reference shows. The system prompt is not in the list, and the middleware does
-not see it; so its size is taken off the window it is told.
+It is configured with fractions of the window, as its reference shows. The middleware does not see the system prompt, so
+the size of the system prompt is subtracted from the window.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from bench.peers.langchain_talk import count, from_native, to_native
 from bench.peers.talk import Talk, size
 
 TRIGGER, KEEP = ("fraction", 0.95), ("fraction", 0.5)
-"""Generous: the fractions that deepagents computes by default, 0.85 and 0.10, lose the newest prompt far more often."""
+"""These fractions are generous. With the defaults of deepagents (0.85 and 0.10), the newest prompt is lost far more
+often.
+"""
 SUMMARY = "The user asked for several things; files were read and changed, and most of it is done. " * 3
 
 
 def fake_model(budget: int) -> Any:
-    """A chat model with a window and nothing to say."""
+    """A chat model that has a window and always gives the same reply."""
     return FakeListChatModel(responses=[SUMMARY], profile={"max_input_tokens": budget})
 
 
 class Middleware:
-    """The middleware on an agent's state, which it rewrites."""
+    """The middleware, which rewrites the state of an agent."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -43,7 +45,9 @@ class Middleware:
         )
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages as a caller would have them; the system prompt goes to the agent, not into its messages."""
+        """The messages in the form that a caller has. The system prompt is passed to the agent and is not one of its
+        messages.
+        """
         system = [said for said in talk if said.role == "system"]
         if system:
             self.system = to_native(system)
@@ -51,16 +55,16 @@ class Middleware:
         return to_native([said for said in talk if said.role != "system"])
 
     def add(self, native: list[Any]) -> None:
-        """Add them."""
+        """Add messages."""
         self.messages += native
 
     def view(self) -> list[Any]:
-        """What would be sent."""
+        """The messages that would be sent."""
         update = self.middleware.before_model({"messages": self.messages}, None)
         if update:
             self.messages = update["messages"][1:]
         return [*self.system, *self.messages]
 
     def said(self, view: list[Any]) -> Talk:
-        """The view in plain form."""
+        """The view as a `Talk`."""
         return from_native(view)

@@ -1,4 +1,4 @@
-"""Plain talk as langchain messages and back, and the counter for them: shared by the three peers built on langchain."""
+"""Converts a `Talk` to langchain messages and back, and counts these messages. Three peers are built on langchain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"
 
 
 def to_native(talk: Sequence[Said]) -> list[Any]:
-    """The messages as a caller would have them."""
+    """The langchain messages for a `Talk`."""
     return [_message(said) for said in talk]
 
 
@@ -33,7 +33,7 @@ def _message(said: Said) -> Any:
 
 
 def from_native(messages: Iterable[Any]) -> Talk:
-    """Messages in plain form."""
+    """The `Talk` for langchain messages."""
     return [
         Said(
             _ROLES[message.type],
@@ -51,7 +51,7 @@ def _calls(message: Any) -> list[Any]:
 
 
 def count(messages: Iterable[Any]) -> int:
-    """Four characters to a token, as cheaply as it can be had."""
+    """The number of tokens: the number of characters divided by 4, computed as fast as possible."""
     tokens = 0
     for message in messages:
         content = message.content

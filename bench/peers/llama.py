@@ -1,6 +1,6 @@
-"""LlamaIndex' Memory with its own store, an SQLite database in memory.
+"""The `Memory` of LlamaIndex with its own store, an SQLite database in memory.
 
-The system prompt stands outside, as its agents keep it, and is taken off the limit.
+As in LlamaIndex's agents, the system prompt is not part of the memory. Its size is subtracted from the limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.peers.talk import IMAGE_TOKENS, Call, Said, Talk, chars4, picture, si
 
 
 class Llama:
-    """A memory that is put to and got from."""
+    """A memory, used with `put` and `get`."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -33,7 +33,7 @@ class Llama:
         )
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages as a caller would have them."""
+        """The messages in the form that a caller of the peer has."""
         system = [said for said in talk if said.role == "system"]
         if system:
             self.system = system
@@ -41,16 +41,16 @@ class Llama:
         return [_message(said) for said in talk if said.role != "system"]
 
     def add(self, native: list[Any]) -> None:
-        """Add them."""
+        """Add messages."""
         self.loop.run_until_complete(self.memory.aput_messages(native))
 
     def view(self) -> list[Any]:
-        """What would be sent, without the system prompt."""
+        """The messages that would be sent, without the system prompt."""
         found: list[Any] = self.loop.run_until_complete(self.memory.aget())
         return found
 
     def said(self, view: list[Any]) -> Talk:
-        """The view in plain form."""
+        """The view as a `Talk`."""
         return [*self.system, *(_said(message) for message in view)]
 
 

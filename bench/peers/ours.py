@@ -1,4 +1,4 @@
-"""foldline itself: a session with a preset, and with any of its counters."""
+"""foldline: a session with a preset and a counter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class Refused(Exception):
 
 
 class Ours:
-    """A session under a budget; nothing is reserved for the reply, so that the budget is the window.
+    """A session with a budget. No tokens are reserved for the reply, so the budget is the whole window.
 
-    What stands for the folded part is a stub, as everybody's summary is, unless the local digest is asked for.
+    A marker replaces the folded messages, because the summarizers of all peers are stubs. With `digest`, the local
+    digest is used.
     """
 
     def __init__(
@@ -33,19 +34,19 @@ class Ours:
         self.session = Session(policy=policy, model=model)
 
     def native(self, talk: Sequence[Said]) -> list[Message]:
-        """The messages as a caller would have them."""
+        """The messages in the form that a caller of the peer has."""
         return [_message(said) for said in talk]
 
     def add(self, native: list[Message]) -> None:
-        """Add them."""
+        """Add messages."""
         self.session.add(*native)
 
     def view(self) -> View:
-        """What would be sent."""
+        """The view that would be sent."""
         return self.session.view()
 
     def said(self, view: View) -> Talk:
-        """The view in plain form, once both providers' own rules have found nothing in what would go out."""
+        """The view as a `Talk`. Raises `Refused` if the view breaks a rule of Anthropic or OpenAI."""
         for provider in ("anthropic", "openai"):
             for violation in check(provider, view.render(provider).body):
                 raise Refused(f"{provider} {violation.code}")
@@ -53,7 +54,9 @@ class Ours:
 
 
 def _rules(preset: str, budget: int) -> tuple[str, ...]:
-    """The preset's rules; an absolute cap on history becomes the budget, or it would never be reached."""
+    """The rules of the preset. An absolute limit on history is replaced by the budget, because it would never be
+    reached.
+    """
     rules = tuple(str(rule) for rule in Policy.preset(preset).rules)
     return tuple(f"clip when history > {budget:,}" if "history >" in rule else rule for rule in rules)
 

@@ -1,7 +1,7 @@
-"""What is said, in the plainest form: what every peer is given, and what every view is judged in.
+"""A neutral form of conversations. Every peer gets its messages from it, and every view is judged in it.
 
-It is neither foldline's message nor any peer's, so that the judge owes nothing to what it judges. A step of several
-calls is one assistant message with its results behind it, one message each, in whatever order they came back.
+The form is independent of foldline and of all peers, so that the judgement does not depend on the code that is judged.
+A step is one assistant message with all its calls, followed by one message for each result, in any order.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import cache
 from typing import NamedTuple
 
 IMAGE_TOKENS = 85
-"""What an image counts for everybody who can be told: the figure that langchain documents."""
+"""Tokens of an image, for every peer that has such a setting. This is the figure that langchain documents."""
 SLACK = 0.02
-"""Counters round differently: a view is over its budget when it is so by more than this share."""
+"""A view exceeds its budget only if it is larger by more than this share, because counters round differently."""
 
 
 class Call(NamedTuple):
@@ -40,12 +40,12 @@ Talk = list[Said]
 
 
 def chars4(text: str) -> int:
-    """The counter that everybody is given: four characters to a token, rounded up."""
+    """The counter of every peer: the number of characters divided by 4, rounded up."""
     return (len(text) + 3) // 4
 
 
 def size(talk: Iterable[Said]) -> int:
-    """Tokens of a talk by that counter."""
+    """The size of a conversation by `chars4`, in tokens."""
     return sum(
         chars4(said.text)
         + said.images * IMAGE_TOKENS
@@ -55,7 +55,7 @@ def size(talk: Iterable[Said]) -> int:
 
 
 def faults(view: Talk, talk: Talk, budget: int) -> list[str]:
-    """What makes a view of a talk bad; nothing: it can be sent and has what it must have."""
+    """The faults of a view; empty if the view can be sent and contains all that it must contain."""
     first = next((said for said in view if said.role != "system"), None)
     if first is None:
         return ["empty"]
@@ -77,7 +77,9 @@ def _holds(view: Talk, wanted: Said) -> bool:
 
 
 def _pairing(view: Talk) -> Iterable[str]:
-    """Results without their call, and calls that something else was said to before all their results stood there."""
+    """A text for each result without a call, and for each call that is not directly followed by all results of its
+    step.
+    """
     waiting = set[str]()
     for said in view:
         if said.role == "tool":
@@ -93,7 +95,7 @@ def _pairing(view: Talk) -> Iterable[str]:
 
 
 def shared(before: Talk, now: Talk) -> int:
-    """Tokens of the earlier view that stand word for word at the start of the later one."""
+    """The size of the earlier view's messages that are unchanged at the start of the later view, in tokens."""
     count = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -104,6 +106,6 @@ def shared(before: Talk, now: Talk) -> int:
 
 @cache
 def picture() -> str:
-    """The head of a PNG of 476 by 140 pixels, which is all that anybody looks at; in base64."""
+    """The header of a PNG image of 476 by 140 pixels, in base64. No peer reads more than the header."""
     head = struct.pack(">I4sIIBBBBB", 13, b"IHDR", 476, 140, 8, 2, 0, 0, 0)
     return b64encode(b"\x89PNG\r\n\x1a\n" + head + b"\0\0\0\0").decode()

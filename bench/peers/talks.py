@@ -1,7 +1,8 @@
-"""Invented talks, each from its seed: the same ones for everybody, as wild as real ones are.
+"""Generates random conversations from a seed. All peers get the same conversations.
 
-Parallel calls whose results come back in any order, a reply in two messages, a user who speaks twice, images, results
-from a line to many pages. A talk always stops where a request would be made: the user or a tool spoke last.
+The conversations are as irregular as real ones. They have parallel calls with results in any order, replies and prompts
+in two messages, images, and results of one line up to many pages. The last message is always from the user or a tool,
+so that a request would follow.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from random import Random
 from bench.peers.talk import Call, Said, Talk, size
 
 SHORTEST, LONGEST = 25, 432
-"""Messages of a random talk."""
+"""Minimum and maximum number of messages of a random conversation."""
 REQUESTS, SESSIONS = 3_895, 20
-"""Request points of the drive, and the sessions they are spread over."""
+"""Number of requests in all sessions of `cells.drive`, and number of these sessions."""
 _WORDS = (
     "the build fails in module parser because value none was not expected return self error line test import path "
     "function result config user request token window budget message data file read write open close list dict for "
@@ -25,7 +26,7 @@ _TOOLS = ("read_file", "run", "search", "edit_file", "list_files")
 
 
 class _Voice:
-    """Says things of a wanted length, quickly: pieces of one long random text."""
+    """Generates texts of a given length: pieces of one long random text, because that is fast."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -46,7 +47,9 @@ class _Voice:
 
 
 def plain_turn(voice: _Voice) -> Talk:
-    """The turn that turn cost is measured with: a call of 120 characters, its result, a reply, the next prompt."""
+    """The messages of one turn for `cells.turn_cost`: a call of 120 characters, its result, a reply and the next
+    prompt.
+    """
     call = voice.call()
     return [
         Said("assistant", "", (call,)),
@@ -57,7 +60,7 @@ def plain_turn(voice: _Voice) -> Talk:
 
 
 def plain(length: int, seed: int = 0) -> tuple[Talk, Iterator[Talk]]:
-    """A history of `length` messages made of plain turns, and any number of turns to go on with."""
+    """A history of about `length` messages made of plain turns, and an endless iterator of further turns."""
     voice = _Voice(Random(seed))
     talk = [Said("system", voice.say(400)), Said("user", voice.say(300))]
     while len(talk) < length:
@@ -82,7 +85,7 @@ def _prompt(voice: _Voice) -> Talk:
 
 
 def _pieces(voice: _Voice) -> Iterator[Talk]:
-    """A talk without end, in the pieces between which nothing is asked of the model or all is answered."""
+    """An endless conversation, in pieces. A request is sent after each piece."""
     yield [Said("system", voice.about(800, 0.5, 4_000)), *_prompt(voice)]
     while True:
         for _ in range(voice.rng.randint(0, 5)):
@@ -91,7 +94,9 @@ def _pieces(voice: _Voice) -> Iterator[Talk]:
 
 
 def random_talk(seed: int) -> tuple[Talk, int]:
-    """A talk of 25 to 432 messages, and a budget below its size that a legal view fits into."""
+    """A conversation of 25 to 432 messages, and a budget. The conversation exceeds the budget, but a valid view
+    fits.
+    """
     voice = _Voice(Random(seed))
     wanted, talk = voice.rng.randint(SHORTEST, LONGEST - 12), Talk()
     for piece in _pieces(voice):
@@ -107,7 +112,7 @@ def _systems(talk: Talk) -> Talk:
 
 
 def _turn(talk: Talk) -> int:
-    """Where the newest turn begins: the first of the prompts that nothing but each other and the steps follow."""
+    """The index at which the newest turn begins: the first of the consecutive user messages of its prompt."""
     at = max(index for index, said in enumerate(talk) if said.role == "user")
     while talk[at - 1].role == "user":
         at -= 1
@@ -115,7 +120,7 @@ def _turn(talk: Talk) -> int:
 
 
 def sessions() -> Iterator[list[Talk]]:
-    """The sessions of the drive, each as what is added before each request."""
+    """The sessions for `cells.drive`. Each is a list of the messages that are added before each request."""
     for number in range(SESSIONS):
         requests = REQUESTS // SESSIONS + (number < REQUESTS % SESSIONS)
         pieces = _pieces(_Voice(Random(10_000 + number)))
@@ -123,9 +128,9 @@ def sessions() -> Iterator[list[Talk]]:
 
 
 def overlong(seed: int) -> tuple[Talk, int]:
-    """A talk whose turn in flight alone is over the budget: the system prompt and 60 % of that turn.
+    """A conversation whose last turn alone exceeds the budget. The budget is the system prompt and 60 % of that turn.
 
-    What must stay (the newest prompt, and the newest step with its results as short stubs) is always well below it.
+    The messages that must stay always fit: the newest prompt, and the newest step with its results as short stubs.
     """
     voice = _Voice(Random(20_000 + seed))
     rng, talk = voice.rng, Talk()

@@ -1,4 +1,6 @@
-"""langchain-core's trim_messages with the arguments that its documentation gives for a valid history."""
+"""The function `trim_messages` of langchain-core, with the arguments that its documentation gives for a valid
+history.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,22 @@ from bench.peers.talk import Talk
 
 
 class Trim:
-    """A function over the caller's own list."""
+    """A list of messages that is trimmed for each view."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.messages: list[Any] = []
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages as a caller would have them."""
+        """The messages in the form that a caller of the peer has."""
         return to_native(talk)
 
     def add(self, native: list[Any]) -> None:
-        """Add them."""
+        """Add messages."""
         self.messages += native
 
     def view(self) -> list[Any]:
-        """What would be sent."""
+        """The messages that would be sent."""
         found: list[Any] = trim_messages(
             self.messages,
             max_tokens=self.budget,
@@ -40,5 +42,5 @@ class Trim:
         return found
 
     def said(self, view: list[Any]) -> Talk:
-        """The view in plain form."""
+        """The view as a `Talk`."""
         return from_native(view)
