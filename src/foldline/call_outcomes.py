@@ -1,4 +1,4 @@
-"""The outcome of a tool call, if the result of the call proves an outcome.
+"""The outcome of a tool call, as far as the result of the call proves one.
 
 The proof is an exit status, the tool's error flag, or the last line that a test runner or a linter prints. The exit
 status of a pipe is the exit status of its last program, so the status of `go test | tail` proves nothing about `go
@@ -18,9 +18,9 @@ PASSED, FAILED, REFUSED, INTERRUPTED, UNKNOWN = "passed", "failed", "refused", "
 _KILLED = frozenset({124, 130, 137, 143, -2, -9, -15})
 """Exit statuses of a command that was stopped from outside: by a signal, or by a time limit."""
 _INTERRUPTED = ("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted")
-"""If a call was interrupted, its result or the last line of its result begins with one of these texts."""
+"""The result of an interrupted call begins with one of these texts, or its last line does."""
 _ENDS_CHARS = 4_000
-"""Only this number of characters at the start and at the end of a result are read."""
+"""Number of characters that are read at the start of a result, and again at its end."""
 _LINE_CHARS = 200
 _EXIT_LINE = re.compile(
     r"\W{0,3}(?:(?:process )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[\s:=]{1,3}(-?\d{1,3})\W{0,2}",
@@ -39,7 +39,7 @@ _PIPE = re.compile(r"(?<!\|)\|(?![|&])|\|&")
 _SEVERAL = re.compile(r"\|\||;|(?<![&>])&(?![&>\d])|\n")
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
 _LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
-"""Filters that keep the last line of their input, so that the last line of the output is still the program's own."""
+"""Filters such as `tail` that pass on the last line of their input. The last line then still comes from the program."""
 _ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
 """Programs whose exit status 1 may mean "no" and not a failure."""
 _PASSED_LINE = re.compile(
@@ -71,7 +71,7 @@ _TOOL_ERRORS = (
     *("<tool_use_error>", "Error: ", "Error calling tool", "String to replace not found", "File has not been read"),
     *("Failed to ", "No such file", "InputValidationError"),
 )
-"""The beginnings of results that say that an edit or a read was not done."""
+"""The beginnings of results that report that an edit or a read failed."""
 _TAGS = re.compile(r"</?[a-z_]{4,30}>")
 """Tags that agent programs put around an error."""
 
@@ -91,7 +91,7 @@ class CallOutcome(NamedTuple):
 
 
 def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutcome:
-    """The outcome of a call with this result. `failed` is the error flag of the result."""
+    """The outcome that a call's result proves. `failed` is the error flag of the result."""
     if is_refusal(text):
         return CallOutcome(REFUSED, "")
     ends = text if len(text) <= 2 * _ENDS_CHARS else f"{text[:_ENDS_CHARS]}\n{text[-_ENDS_CHARS:]}"
@@ -169,7 +169,9 @@ def _run_status(command: str, exit_status: int | None, text: str, last: str, *, 
 
 
 def _proves_all(bare: str) -> bool:
-    """Whether the last command of a command line runs only if all earlier commands succeeded."""
+    """Whether the exit status of a command line covers all its commands: each command runs only if the earlier ones
+    succeeded.
+    """
     *before, _ = bare.split("&&")
     return not _SEVERAL.search(bare) and not any(map(_PIPE.search, before))
 

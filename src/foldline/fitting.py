@@ -41,12 +41,12 @@ from foldline.wire.tool_definitions import json_tools
 _REPLIES = 64
 """Number of digest replies that are remembered for each digester."""
 _REST_S = 60.0
-"""Seconds after a failure of a digester in which the digester is not called, and digests are written locally."""
+"""After a digester fails, it is not called for this many seconds. In this time, digests are written locally."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Memory:
-    """What is known about a digester: its earlier replies, and when it may be called again after a failure."""
+    """What is remembered about a digester: its earlier replies, and when it may be called again after a failure."""
 
     replies: dict[tuple[object, ...], DigesterReply] = field(default_factory=dict)
     rests_until: float = 0.0
@@ -75,7 +75,8 @@ class _Fitted:
     session: Session
 
     def precedes(self, settings: tuple[object, ...], messages: list[Message]) -> bool:
-        """Whether a new call has the same settings as this call, and its messages begin with the messages of this call.
+        """Whether the new call continues this call: it has the same settings, and its messages begin with this call's
+        messages.
 
         If the new call has more messages, the first additional message must be a reply.
         """
@@ -95,7 +96,7 @@ _fitted: list[_Fitted] = []
 _lock = Lock()
 
 
-def fit(  # noqa: PLR0913 (all but one are named at the call)
+def fit(  # noqa: PLR0913 (all but one are keyword-only)
     messages: Messages,
     *,
     model: str = "",
@@ -172,7 +173,7 @@ def _ends_in_call(messages: Sequence[Message]) -> bool:
 
 
 def _end_of_reply(messages: Sequence[Message]) -> int:
-    """The position after the last message of the model."""
+    """The index after the model's last message."""
     return max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1) + 1
 
 
@@ -193,13 +194,13 @@ def _view(settings: tuple[object, ...], messages: list[Message], new_session: Ca
             session = new_session()
             _replay(session, messages)
     view = session.view()
-    if messages and messages[-1].role != "assistant":  # the next call would not look at the view after a reply
+    if messages and messages[-1].role != "assistant":  # the next call can continue the session only if a reply follows
         _keep(_Fitted(settings=settings, messages=messages, session=session))
     return view
 
 
 def _take(settings: tuple[object, ...], messages: list[Message]) -> _Fitted | None:
-    """Remove and return the kept session that the messages continue. If there are several, the longest one is taken."""
+    """Remove and return the kept session that these messages continue; the longest one if there are several."""
     with _lock:
         found = max(
             (each for each in _fitted if each.precedes(settings, messages)),
@@ -235,7 +236,7 @@ def _replay(session: Session, messages: Sequence[Message]) -> None:
 
 
 def _with_kind(message: Message, policy: Policy) -> Message:
-    """The message. If an earlier call of `fit` wrote it as a digest, it gets the kind "digest".
+    """The message. If it is a digest that an earlier call of `fit` wrote, its kind is set to "digest".
 
     The next digest then includes the text of this earlier digest.
     """
@@ -244,7 +245,7 @@ def _with_kind(message: Message, policy: Policy) -> Message:
 
 
 def _plain(message: Message) -> Message:
-    """A new message without handles and without advice to recall."""
+    """A new message without handles, and without the advice to use recall."""
     if message.kind != "digest":
         return without_recall_advice(message)
     return message.with_parts(Text(text=without_handles(message.text)))

@@ -22,7 +22,9 @@ class Loss:
     kept: int
     """Number of facts that the digest shows."""
     carried: int = 0
-    """Number of facts in `kept` that the model left out and that foldline appended to the model's text."""
+    """Number of facts that the model left out of its text and that foldline appended to it. They are included in
+    `kept`.
+    """
     missing: tuple[str, ...] = ()
     """Facts that the digest does not show, the most important first; `recall` finds them."""
     unsourced: tuple[str, ...] = ()
@@ -63,7 +65,8 @@ NO_TARGET = Target()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeSummary:
-    """A provider's own summary of the folded messages: a signed or encrypted block that only this provider can read.
+    """A provider's own summary of the folded messages. It is a signed or encrypted block that only this provider can
+    read.
 
     Only the account that received the block can use it. foldline assumes that a session always uses the same account.
     """
@@ -92,7 +95,7 @@ class Digest:
     compaction block), or the name of a model.
     """
     cause: str = ""
-    """Why a local digest was written although a model was to write it; "" if there is no such reason."""
+    """Why foldline wrote the digest instead of the requested model; "" in all other cases."""
     loss: Loss | None = None
     usage: Usage | None = None
     """Token usage of all requests that were made to write this digest."""
@@ -149,7 +152,7 @@ class Fold:
         return tuple(found)
 
     def shows(self, index: int) -> bool:
-        """Whether a view with this fold shows a message and does not shorten it."""
+        """Whether a view with this fold shows a message in full."""
         if index < self.lead:
             return True
         return index not in self.stubs and (index >= self.cut or index in self.pinned or index in self.carried)

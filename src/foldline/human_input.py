@@ -12,7 +12,7 @@ import re
 from foldline.message import Message, Text, ToolResult
 
 CLIENT_DIGEST = "This session is being continued"
-"""How an agent program's own digest of a compacted conversation begins."""
+"""The beginnings of the digests that agent programs write when they compact a conversation."""
 _NOT_HUMAN = (
     "<local-command-",
     "<bash-stdout>",
@@ -66,7 +66,7 @@ _CORRECTING_WORDS = re.compile(
     r"\b(?:i (?:said|told you|asked)|not what i|that'?s (?:wrong|not)|instead of|must (?:not|never))\b", re.IGNORECASE
 )
 _IN_CORRECTING_WORDS = ("i said", "i told", "i asked", "what i", "s wrong", "s not", "instead", "must n")
-"""Every match of `_CORRECTING_WORDS` contains one of these. They are searched first, because this is faster."""
+"""Every match of `_CORRECTING_WORDS` contains one of these words. Searching for them first is faster."""
 _AFTER_COMMENT, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
 """The start of a text that the agent program adds after the user's words, and the start of a text that it writes in
 place of the user's words.
@@ -101,16 +101,16 @@ def human_words(text: str) -> str:
 
 
 def is_human_prompt(message: Message) -> bool:
-    """Whether a message is a prompt that contains more than text of the agent program.
+    """Whether a message is a prompt, and not only text that the agent program added.
 
-    A prompt with media counts. The agent program's own digest also counts, because it replaces earlier prompts.
+    A prompt with media counts. A digest by the agent program also counts, because it replaces earlier prompts.
     """
     if not message.is_prompt:
         return False
     parts = message.parts
     text = parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else message.text
     if "<" not in text and not text.lstrip().startswith(_MACHINE_STARTS):
-        return True  # most prompts, without a further search
+        return True  # most prompts end here, without a slower search
     if any(not isinstance(part, Text | ToolResult) for part in parts):
         return True
     return not text.strip() or is_client_digest(text) or bool(human_words(text))
@@ -152,7 +152,9 @@ def refusal_comment(result: str) -> str:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text with the user's role is a command to the agent program. The program then adds its own prompt."""
+    """Whether a text with the user's role is a command to the agent program. In reply, the program adds a prompt of its
+    own.
+    """
     return "<command-name>" in text
 
 

@@ -301,7 +301,9 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
 
 
 def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
-    """The text of a new item: one line if `base` is None, else several lines with `base` added to their indentation."""
+    """The text of a new item. It is one line if `base` is None; otherwise, `base` is added to the indentation of its
+    lines.
+    """
     json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
     return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))
 

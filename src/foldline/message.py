@@ -144,7 +144,7 @@ class Meta:
     reply: str = ""
     """The provider's id of the model reply that contains the message. A reply may consist of several messages.
 
-    A session makes an id for a reply that has none, if the session knows which view the reply answers.
+    If a reply has no id, the session makes one, provided that it knows which view the reply answers.
     """
     model: str = ""
     stop: str = ""

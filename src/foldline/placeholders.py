@@ -41,20 +41,21 @@ WINDOW_FULL = "the window is full"
 
 
 def repeated_in(handle: str) -> str:
-    """The reason that a stub shows if a later message repeats the text of the result."""
+    """The reason in a stub if a later message repeats the text of the result."""
     return f"it stands again in {handle}"
 
 
 def read_again_in(handle: str) -> str:
-    """The reason that a stub shows if the same file was read again later."""
+    """The reason in a stub if the same file was read again later."""
     return f"read again in {handle}"
 
 
 def stub_line(reason: str, handle: str, *, shown: int, total: int, attachments: int = 0) -> str:
-    """The last line of a stub. This line comes after the first `shown` characters of the result.
+    """The last line of a stub, which follows the first `shown` characters of the result.
 
     >>> stub_line(TOO_LARGE_TO_STAY, "#7", shown=6, total=6_992)
     '[pruned, too large to stay: 6 of 6,992 characters shown; the whole is #7, ask recall for it]'
+
     """
     media = f" and {attachments} attachment{'s' * (attachments > 1)} left out" if attachments else ""
     extent = f"{shown:,} of {total:,} characters shown{media}"
@@ -67,12 +68,13 @@ def shortened(missing: int, handle: str) -> str:
 
 
 def missing_messages(count: int, handle: str, *, partly: bool = False) -> str:
-    """The text that replaces messages if they are folded without a digest.
+    """The text that replaces messages that were folded without a digest.
 
-    With `partly`, some messages of the range `handle` stay in the view.
+    If `partly` is true, some messages of the range `handle` stay in the view.
 
     >>> missing_messages(12, "#2-13")
     '[12 earlier messages not shown here: #2-13, ask recall for them]'
+
     """
     of = "of " * partly
     return f"[{count} earlier message{'s' * (count != 1)} not shown here: {of}{handle}, ask recall for them]"

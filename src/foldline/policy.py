@@ -91,7 +91,7 @@ class Rule:
         if not found["percent"] and not number.isdecimal():
             raise ConfigError(f"not a whole number in rule {text!r}", hint="add % for a share of the usable window")
         return cls(
-            action=found["action"],  # type: ignore[arg-type]  # checked when it is made
+            action=found["action"],  # type: ignore[arg-type]  # `__post_init__` checks the value
             basis=found["basis"],  # type: ignore[arg-type]
             ratio=round(float(number) / 100, 9) if found["percent"] else None,
             limit=None if found["percent"] else int(number),
@@ -178,7 +178,9 @@ class Policy:
     digest_shared: bool = False
     """Begins the digest request with the session's view if the provider's cache makes such a request cheaper."""
     coverage_ratio: float = 0.5
-    """If a model's digest shows less than this share of the facts, names are added to it, within `digest_tokens`."""
+    """The smallest share of the facts that a digest by a model must show. If it shows less, names are added, within
+    `digest_tokens`.
+    """
     on_failure: Literal["local", "keep"] = "local"
     """What happens if a model fails to write a digest.
 
@@ -209,8 +211,9 @@ class Policy:
 
     # Sending
     bound_thinking: Literal["strip", "drop_block"] = "strip"
-    """Some providers refuse a thinking block if the messages before it have changed. If a fold changes these messages,
-    `strip` leaves the block out, and `drop_block` asks the provider to drop it.
+    """What happens to a signed thinking block if a fold changes the messages before it.
+
+    Some providers refuse such a block. `strip` leaves the block out, and `drop_block` asks the provider to drop it.
     """
     breakpoints: int = 4
     """The largest number of cache breakpoints in a request. 0: no breakpoints."""
@@ -350,7 +353,7 @@ def _presets() -> dict[str, dict[str, Any]]:
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
     """A hint for an unknown name: the most similar known name."""
-    from difflib import get_close_matches  # noqa: PLC0415  # only when something went wrong
+    from difflib import get_close_matches  # noqa: PLC0415  # imported only to make an error message
 
     near = get_close_matches(name, list(names), n=1)
     return f"did you mean {near[0]}?" if near else "see the policy reference for all knobs"
@@ -421,7 +424,7 @@ def _check_window(policy: Policy) -> None:
 
 
 def _check_gain(policy: Policy) -> None:
-    """Raise `ConfigError` if no fold could be made while the request fits, or if a digest could have no text."""
+    """Raise `ConfigError` if the policy never folds while the request fits, or if its digests would have no text."""
     if policy.keep_ratio == 1:
         raise ConfigError(
             "keep_ratio 1.0 keeps the whole usable window, so nothing can be folded",

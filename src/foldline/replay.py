@@ -39,7 +39,7 @@ MILLION = 1_000_000
 
 
 def request_positions(messages: Sequence[Message]) -> list[int]:
-    """The index of the first message of each reply. A request was sent before each reply."""
+    """The index of the first message of each reply. Before each of these messages, a request was sent."""
     return reply_starts((message.role, message.meta.usage) for message in messages)
 
 
@@ -51,9 +51,9 @@ class ReplayStep(NamedTuple):
     total_tokens: int
     """Tokens of all messages before the reply, without any fold."""
     view: View | None
-    """The view that would have been sent; None if the messages that must stay do not fit."""
+    """The view that would have been sent; None if the messages that must stay in the view do not fit."""
     refusal: ViewTooLarge | None = None
-    """Why there is no view; None if there is one."""
+    """The error that prevented the view; None if there is a view."""
 
 
 def replay_steps(messages: Sequence[Message], session: Session, points: Iterable[int]) -> Iterator[ReplayStep]:
@@ -82,11 +82,11 @@ class Replay:
     messages: int
     requests: int = 0
     refused: int = 0
-    """Number of requests that cannot fit."""
+    """Number of requests that were refused, because the messages that must stay do not fit."""
     refusal: str = ""
     """Why the largest refused request cannot fit; "" if no request was refused."""
     over: int = 0
-    """Number of requests that are sent although they exceed the window, by the count of the model's own counter."""
+    """Number of requests that were sent, but exceed the window by the model's own counter."""
     folds: int = 0
     folded: int = 0
     """Number of messages that are folded when the session ends."""
@@ -102,7 +102,7 @@ class Replay:
     """Tokens that the largest request would have without any fold."""
     window: int = 0
     usable: int = 0
-    """The usable window in tokens."""
+    """The largest request allowed, in tokens."""
     cost: float | None = None
     """Cost of all requests; None if the model's prices are unknown."""
     cost_everything: float | None = None
@@ -197,7 +197,7 @@ def replay(
 class CostAccount:
     """Adds up the cost of a session's requests.
 
-    Each request is compared with the previous one to find the cached prefix.
+    Each request is compared with the previous request. Their common prefix is read from the cache.
     """
 
     def __init__(self, counter: CachedCounter, fixed: int) -> None:

@@ -35,8 +35,8 @@ _BLANK_BYTES = _BOM_BYTES + b" \t\r\0"
 Tee: TypeAlias = Callable[[bytes], None]
 """A function that receives every chunk before the chunk is split into lines.
 
-A chunk of less than `CHUNK_BYTES` means that no more data is waiting. So if no data follows a chunk of full size, an
-empty chunk is passed. An empty chunk is also passed whenever a followed file stops growing.
+A chunk of less than `CHUNK_BYTES` means that no more data is waiting. So an empty chunk is passed if no data follows a
+chunk of full size. An empty chunk is also passed whenever a followed file stops growing.
 """
 
 
@@ -81,7 +81,7 @@ class LineSplitter:
             self._hold(last)
 
     def rest(self) -> bytes:
-        """The last line if it does not end with a line feed, else b"".
+        """The bytes after the last line feed, as the last line; b"" if there are none.
 
         The next chunk is treated as the start of a new text.
         """

@@ -53,7 +53,7 @@ _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
 )
-"""Words that are searched first, because this is faster: every command that `_CHECK` matches contains one of them."""
+"""Every command that `_CHECK` matches contains one of these words. Searching for them first is faster."""
 _CHECK = re.compile(
     r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
     r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
@@ -148,7 +148,8 @@ def _kind_by_words(name: str) -> str:
 
 def edited_files(name: str, arguments: dict[str, Any]) -> list[str]:
     """The files that a call edits or writes."""
-    if not _COMMAND_KEYS.isdisjoint(arguments) and command_of(arguments):  # most calls, so without a search
+    # most calls run a command, so no path is searched for
+    if not _COMMAND_KEYS.isdisjoint(arguments) and command_of(arguments):
         return []
     path = _first_text(arguments, _PATHS)
     if not path:
@@ -197,7 +198,7 @@ def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> st
     If the arguments contain a path and the command is one word, "" is returned, because the word names an operation of
     the tool.
     """
-    for key in keys:  # runs for every event of a watched agent, so no generator
+    for key in keys:  # this runs for every event of a watched agent, and a loop is faster than a generator
         if key in arguments:
             value = arguments[key]
             break

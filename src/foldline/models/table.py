@@ -141,7 +141,7 @@ def model(name: str, *, table: Path | None = None) -> Model:
     bare = plain_name(name)
     shipped_name, user_name = _match(bare, shipped.models), _match(bare, user.models)
     if len(user_name) < len(shipped_name):
-        user_name = ""  # the shipped table has a more specific entry for this model
+        user_name = ""  # the shipped table has an entry that is more specific for this model
     shipped_entry, user_entry = shipped.models.get(shipped_name, {}), user.models.get(user_name, {})
     known = {**shipped.default, **user.default}
     vendor = ""
@@ -222,7 +222,7 @@ def similar_name(name: str) -> str:
     >>> similar_name("cladue-sonnet-5")
     'claude-sonnet-5'
     """
-    from difflib import get_close_matches  # noqa: PLC0415  # only for an unknown model
+    from difflib import get_close_matches  # noqa: PLC0415  # imported only for an unknown model
 
     return next(iter(get_close_matches(plain_name(name), _shipped().models, n=1, cutoff=0.8)), "")
 

@@ -1,14 +1,14 @@
 """Computes the cost and the savings of a fold.
 
 After a fold, the provider's prompt cache is valid only up to the digest. If the cache had not expired, the kept part
-must be written to it again: this is the price of the fold. Later requests are smaller and cost less. If the cache has
-expired anyway, a fold saves money with the first request.
+must be written to the cache again. This cost is the price of the fold. Later requests are smaller and cost less. If the
+cache has expired anyway, a fold saves money with the first request.
 
 The number of later requests is unknown, so the gate does not fold at once. Until a fold, each request sends the
-removable part again, at the read price; this cost is called `rent`. A fold is made if two conditions are true. First,
-the sum of the rent since the last fold has reached a share of the price of the fold (`PATIENCE`). Second, the price is
-covered by the savings of earlier folds plus a small share of the session's cost so far (`STAKE`). So folds make a
-session more expensive by at most this share. Amounts are in the unit of `TokenPrices`.
+removable part again, at the price of reading the cache. This cost is called `rent`. A fold is made if two conditions
+are true. First, the sum of the rent since the last fold has reached a share of the price of the fold (`PATIENCE`).
+Second, the price is covered by the savings of earlier folds plus a small share of the session's cost so far (`STAKE`).
+So folds make a session more expensive by at most this share. Amounts are in the unit of `TokenPrices`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ STAKE = 0.0075
 """How much folds may add to the cost of a session, as a share of its cost without folds.
 
 Values from 0 to 0.1 were tried on one half of the recorded sessions (`bench/economy.py`). The chosen value is the
-largest one with which folds made none of these sessions more expensive, whether the times of requests are known or not.
-With a larger value, folds come earlier: all sessions together cost less, but some cost more than without folds.
+largest value with which no session became more expensive through folds. This is true with and without known times of
+requests. With a larger value, folds come earlier: all sessions together cost less, but some cost more than without
+folds.
 """
 PATIENCE = 0.75
-"""A fold is made only if the rent since the last fold has reached this share of the price of the fold.
+"""A fold is made only if the rent since the last fold has reached this share of the fold's price. Rent is the cost of
+sending removable messages again.
 
 With a smaller share, folds are made too often; with a larger share, each fold is made too late. The value was chosen
 together with `STAKE`.
@@ -65,14 +67,15 @@ class TokenPrices:
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
     """The prices of a model; the default prices if the table has none.
 
-    If `hour` is true, the prices are for a cache that lasts one hour.
+    If `hour` is true, the prices are those of a cache that keeps its entries for one hour.
     """
     ttl = 3600.0 if hour else float(model.cache.ttl_seconds)
     rules = TokenPrices(ttl_seconds=ttl, min_prefix=model.cache.min_tokens)
     prices = model.prices
     if prices is None:
         return rules
-    write = max(prices.write_1h if hour else prices.write, prices.input)  # a free write costs as much as plain input
+    # if the vendor states no price for cache writes, they cost as much as plain input
+    write = max(prices.write_1h if hour else prices.write, prices.input)
     return replace(rules, read=prices.read, write=write, input=prices.input, output=prices.output)
 
 
@@ -99,7 +102,7 @@ def digest_cost(prices: TokenPrices, *, covered: int, digest: int) -> float:
 
 
 def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm: bool) -> float:
-    """The price of a fold, without its savings.
+    """The price of a fold. Its savings are not subtracted.
 
     The price is the cost of the digest, plus the cost of writing cached tokens again.
 
@@ -107,6 +110,7 @@ def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm
     11500.0
     >>> fold_price(TokenPrices(), rewritten=10_000, digest_price=0.0, warm=False)
     0.0
+
     """
     return digest_price + (prices.write - prices.read) * rewritten * warm
 
@@ -140,7 +144,7 @@ class FoldProposal:
     folded: int
     """Tokens of the request after the fold."""
     head: int = 0
-    """Tokens of the common start of the requests with and without the fold: tools, system, memory."""
+    """Tokens at the start of the request that the fold does not change: tools, system, memory."""
     digest: int = 0
     """Tokens of the digest, which are part of `folded`."""
     digest_price: float = 0.0
@@ -189,7 +193,7 @@ class FoldAccount:
     rent_paid: float = 0.0
     """The cost of sending the removable part in all requests since the last fold."""
     savings: float = 0.0
-    """The savings of all folds so far, minus their prices."""
+    """The savings of all folds so far, minus the prices of these folds."""
     baseline_cost: float = 0.0
     """What the session would have cost if nothing had ever been folded."""
 
@@ -216,7 +220,7 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """How much of the price of a fold is already earned, as a share of 0 or more. A fold is due from 1 on.
+        """How much of a fold's price is already earned, as a share. A fold is due when the share reaches 1.
 
         The result is the smaller of two shares. The first is the rent since the last fold, including this request,
         divided by `PATIENCE` times the price of the fold. The second is the part of the price that savings and `stake`
@@ -236,7 +240,8 @@ class FoldAccount:
         costs = self.costs_of(proposal, prices)
         kept = proposal.folded - proposal.head - proposal.digest
         new = min(kept, max(0, proposal.size - self.size))
-        never_sent = costs.rent - costs.rate * proposal.gain  # new tokens that the fold removes at once
+        # the cost of new tokens that the fold removes before they are ever sent
+        never_sent = costs.rent - costs.rate * proposal.gain
         return replace(
             self,
             size=proposal.folded - new if self.size else 0,
@@ -247,7 +252,7 @@ class FoldAccount:
         )
 
     def after_request(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
-        """The account after the request was sent without the proposed fold."""
+        """The account after a request that was sent without the proposed fold."""
         costs = self.costs_of(proposal, prices)
         return FoldAccount(
             size=proposal.size,

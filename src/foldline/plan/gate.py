@@ -43,7 +43,7 @@ class Load(NamedTuple):
 
     request: int
     history: int
-    count: int  # type: ignore[assignment]  # of messages; hides tuple.count, which nothing uses here
+    count: int  # type: ignore[assignment]  # number of messages; hides `tuple.count`, which is not used here
     usable: int
     fixed: int = 0
     scale: float = 1.0
@@ -57,19 +57,21 @@ class Load(NamedTuple):
 
     @property
     def ceiling(self) -> int:
-        """The largest estimated size with which a new view fits: with its margin added, it is at most `usable`."""
+        """The largest estimate with which a view is sure to fit: the estimate plus its margin is at most `usable`."""
         return int(self.usable / (1 + self.margin))
 
     def size_of(self, tokens: int) -> int:
-        """The size, in the provider's tokens, of a request whose messages have `tokens` tokens by the local counter."""
+        """The size of a request in the provider's tokens, if its messages have `tokens` tokens by the local counter."""
         return self.fixed + round(self.scale * tokens)
 
     def room_in(self, size: int) -> int:
-        """The largest number of message tokens, by the local counter, in a request of `size` real tokens."""
+        """The inverse of `size_of`: the message tokens, by the local counter, that fit into a request of `size`
+        provider tokens.
+        """
         return int((size - self.fixed) / self.scale)
 
     def value_for(self, rule: Rule) -> float:
-        """The figure of this load that is compared with the limit of a rule."""
+        """The value of this load that a rule compares with its limit."""
         figure: float = self.earned_share if rule.basis == "cost" else getattr(self, rule.basis)
         return figure
 
@@ -90,12 +92,12 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The usual verdict: nothing is to be done."""
+"""The verdict that nothing must be done."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 
 def limit(rule: Rule, usable: int) -> float:
-    """The limit of a rule, in the unit of the figure that is compared with it."""
+    """The limit of a rule: a share for a rule on cost, otherwise a number of tokens or messages."""
     if rule.limit is not None:
         return rule.limit
     share = rule.ratio or 0.0

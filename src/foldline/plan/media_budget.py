@@ -209,7 +209,7 @@ def _has_large_among_many(totals: MediaTotals, allowance: MediaAllowance, share:
 
 
 def _replaced(parts: Iterable[Part], chosen: Mapping[int, Media | None], name: str, reason: str) -> tuple[Part, ...]:
-    """The parts, with each chosen medium replaced by a smaller image or by a placeholder."""
+    """The parts of a message. Each chosen medium is replaced by a smaller image or by a placeholder."""
     left: list[Part] = []
     for part in parts:
         if isinstance(part, Media) and id(part) in chosen:

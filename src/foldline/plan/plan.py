@@ -38,7 +38,7 @@ _FLOORS = ("keep_tokens", "keep_ratio", "keep_messages", "keep_turns")
 
 
 class Plan(NamedTuple):
-    """What to do next: the fold to make, or None if there is nothing to do. The fold has no digest yet."""
+    """What to do next: the fold to make, or None if no fold is needed. The fold has no digest yet."""
 
     verdict: Verdict
     fold: Fold | None = None
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The usual plan: nothing is to be done."""
+"""The plan that nothing must be done."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
@@ -164,7 +164,7 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """The highest figure at which a rule does not fire."""
+    """The highest value at which a rule does not fire."""
     most = bound(rule, load)
     return int(most) if rule.strict else ceil(most) - 1
 
@@ -268,7 +268,7 @@ class _FoldDraft:
         return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
-        """The tokens of the messages `indices`, which are before the cut, as the view shows them.
+        """Tokens of the messages `indices`, in the form in which the view shows them. All of them are before the cut.
 
         `kept` has the indexes of all messages before the cut that stay in the view.
         """
@@ -321,7 +321,7 @@ class _FoldDraft:
         return kept
 
     def _is_in_view(self, index: int) -> bool:
-        """Whether the current view shows a message. Only such messages are in the memory of every process."""
+        """Whether the current view shows a message. Messages outside the view may not be in memory."""
         fold = self.timeline.fold
         return fold is None or index >= fold.cut or index in fold.carried
 

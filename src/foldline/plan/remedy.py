@@ -35,7 +35,7 @@ _OF_BLOCK = {
     "history": "shorten the newest messages",
     HIDDEN: "shorten the hidden part (the system prompt and tools that are in no message)",
 }
-"""For each block, the advice that is given if the block is the largest one.
+"""For each block, the advice for the case that this block is the largest.
 
 The block `digest` is missing, because `_KNOBS` already tries a smaller digest, and a marker in place of the digest.
 """
@@ -52,9 +52,9 @@ def too_large(  # noqa: PLR0913 (all are named at the call)
 ) -> ViewTooLarge:
     """The error for a view that does not fit. `tokens` is the size of the view, including the margin.
 
-    `fits` tells whether the view would fit under another policy, or in another usable window. The first change in
-    `_KNOBS` that helps becomes the hint. If no change helps, the hint names a pin without which the view would fit.
-    `pins` maps the names of pins to their tokens.
+    `fits` is a function that tells whether the view would fit with another policy or another usable window. The first
+    change in `_KNOBS` that helps becomes the hint. If no change helps, the hint names a pin without which the view
+    would fit. `pins` maps the names of pins to their tokens.
     """
     folds = can_fold(policy)
     knobs = [knobs for knobs in _KNOBS if ("rules" in knobs) != folds and _differs(policy, knobs)]

@@ -113,7 +113,7 @@ class Timeline:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the newest reasoning has its output, and every call got its result before other messages."""
+        """Whether the newest reasoning has its output, and no call is without a result or got its result late."""
         return self._leading < 0 and not (self._open_calls or self.unanswered or self.late_results)
 
     @property
@@ -184,7 +184,8 @@ class Timeline:
     def skip(self, count: int) -> None:
         """Add placeholders for `count` folded messages that are not read from the record."""
         if count > 0:
-            self.cuts["step"].append(len(self.messages))  # a step that begins among the skipped messages is incomplete
+            # the step is incomplete if it begins among the skipped messages
+            self.cuts["step"].append(len(self.messages))
             self.messages += [GONE] * count
             self.shown += [GONE] * count
             self.prefix += [self.prefix[-1]] * count

@@ -45,7 +45,7 @@ def without_thinking(message: Message) -> Message:
 
 
 def is_unbound(message: Message, index: int, binding: str) -> bool:
-    """Whether the message at `index` has thinking that was written after another prefix than the current one.
+    """Whether the message at `index` has thinking that does not belong to the current prefix.
 
     `binding` identifies the current prefix. The result is also True if it is not known which view the message answers,
     or if messages were added between the request and the reply, because the prefix in the request was then shorter.

@@ -53,7 +53,7 @@ class View(NamedTuple):
     usable: int
     verdict: Verdict
     cut: int
-    """Position of the first message after the folded part."""
+    """Index of the first message after the folded part."""
     assumption: str = ""
     """The reason why the window is a guess; "" if the policy or the model table states it."""
     breakpoints: int = 0
@@ -204,7 +204,7 @@ def identity_of(view: View | ViewIdentity | str | None) -> ViewIdentity | None:
 
 
 def marker(first: int, last: int, *, kept: int = 0) -> Message:
-    """The one-line message that replaces messages that were folded without a digest.
+    """A message with one line, which replaces messages that were folded without a digest.
 
     `kept` is the number of messages from `first` to `last` that are still in the view.
     """

@@ -1,4 +1,4 @@
-"""The identity of a view. It shows which request a usage figure measured.
+"""The identity of a view, which tells to which request a usage figure belongs.
 
 An identity is derived from the record, so the same view has the same identity in every process. A reply is stored with
 the identity of the view that it answers. The usage of the reply is then used only for that view and for views that grew
@@ -105,7 +105,7 @@ def view_key(fold: Fold | None, *settings: str) -> str:
 
 
 def binding_key(fold: Fold | None, *settings: object) -> str:
-    """The hash of a fold without its stubs, and of the settings that change a request: model, format, tools, …
+    """The hash of a fold (without its stubs) and of the settings that change a request: model, format, tools, …
 
     Providers that bind thinking to its prefix accept the thinking only if these values are the same.
     """
@@ -113,7 +113,7 @@ def binding_key(fold: Fold | None, *settings: object) -> str:
 
 
 def binding_after(binding: str, index: int, tokens: int) -> str:
-    """The binding of the replies that come after a message which the view shows shortened.
+    """The binding of all replies after a message that the view shortens.
 
     `binding` is the binding before that message. `index` and `tokens` are its position and its shortened size.
     """

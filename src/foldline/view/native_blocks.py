@@ -1,4 +1,6 @@
-"""Compaction blocks of providers: finds blocks with a summary, finds who wrote them, and replaces unreadable blocks."""
+"""Compaction blocks of providers. Finds blocks with a summary, finds the model that wrote them, and replaces unreadable
+blocks.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def summary_of(message: Message, block: Part, target: Target) -> NativeSummary:
 
 
 def without_foreign_blocks(message: Message, target: Target) -> Message:
-    """The message, with a text in place of each compaction block that the target cannot read."""
+    """The message. A text replaces each compaction block that the target cannot read."""
 
     def readable(part: Part) -> Part:
         if not holds_summary(part) or summary_of(message, part, target).is_read_by(target):

@@ -38,7 +38,7 @@ _LENGTH_FIELDS = ("max_completion_tokens", "max_output_tokens")
 """The names under which providers' APIs limit the length of the reply."""
 
 
-def request_body(  # noqa: PLR0913 (all but one are named at the call)
+def request_body(  # noqa: PLR0913 (all but one are keyword-only)
     rendered: Rendered,
     *,
     model: Model,
@@ -85,7 +85,7 @@ def http_body(rendered: Rendered, *, model: Model, definitions: list[Any], max_t
 
 
 def _with_betas(betas: tuple[str, ...], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The request argument that holds both the caller's betas and the given `betas`.
+    """The request argument that contains the caller's beta flags and the given `betas`.
 
     This is the argument `betas` if the caller uses it, otherwise the beta header in `extra_headers`. Only one of the
     two is set, because the SDK ignores the argument `betas` if the header is given, too.
