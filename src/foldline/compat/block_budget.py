@@ -232,7 +232,7 @@ def _like(history: Sequence[Any], role: str, text: str) -> Any:
         return Message(role=role, parts=(Text(text=text),))
     try:
         made: Any = type(newest)(role=role, content=text)
-    except Exception:  # noqa: BLE001 (a host's class may want other arguments)
+    except Exception:  # noqa: BLE001 (the class of a host may require other arguments)
         return PlainMessage(role=role, content=text)
     return made
 

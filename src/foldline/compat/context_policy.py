@@ -38,11 +38,12 @@ _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_toke
 A compaction has its own threshold. The window limit applies only in `transform`.
 """
 _MAX_GAIN_RATIO = 0.999_999
-"""The largest `min_gain_ratio`. The design also allows a `min_savings_ratio` of 1.0, which no summary exceeds."""
+"""The largest `min_gain_ratio` that is used. A `min_savings_ratio` of 1.0, which the design allows, is lowered to it.
+"""
 _SUMMARY_SHARE = 8
 """Divisor: a summary is expected to have at most `autocompact_threshold // _SUMMARY_SHARE` tokens.
 
-Used only if `summary_max_tokens` is not set.
+This limit is used only if `summary_max_tokens` is not set.
 """
 CompactionConfigKey = "compaction"
 """The section of an agent's settings that holds its `CompactionConfig`."""
@@ -276,9 +277,9 @@ def plan_compaction(
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
     """The messages with a summary in place of the covered messages and of the previous summary.
 
-    Returns the same list if the text is no summary (blank, a tool call, an error text, a request for the conversation),
-    if it is not smaller than what it replaces, or if the messages before the boundary changed since the plan was made.
-    Messages that were appended since then do not matter.
+    Returns the same list in three cases. The text is no summary (blank, a tool call, an error text, a request for the
+    conversation). The text is not smaller than the messages that it replaces. Or the messages before the boundary have
+    changed since the plan was made; messages that were appended since then do not matter.
     """
     caller = CallerMessages(messages)
     if _key(caller.messages[: plan.boundary]) != plan.boundary_key:
@@ -360,7 +361,9 @@ def truncation_policy(policy: ContextWindowPolicy, artifacts: ArtifactCompaction
 def compaction_policy(
     base: Policy, policy: ContextWindowPolicy, config: CompactionConfig, *, keep_turns: int
 ) -> Policy:
-    """The base policy with the settings of a compaction. A digest replaces all messages except those that must stay."""
+    """The base policy with the settings of a compaction. In such a policy, a digest replaces all messages except those
+    that must stay.
+    """
     suffix = policy.compaction_mode is ContextCompactionMode.KeepRecentRawSuffix
     return base.but(
         rules=(f"fold when request > {policy.autocompact_threshold}",),

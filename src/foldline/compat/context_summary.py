@@ -141,7 +141,7 @@ async def acompact(
     config: CompactionConfig | None = None,
     **options: Unpack[CompactionOptions],
 ) -> tuple[Any, CompactionState]:
-    """`compact` without blocking."""
+    """Like `compact`, but the event loop is not blocked."""
     pending = _PendingCompaction.of(messages, policy, config, **options)
     if isinstance(pending, CompactionState):
         return messages, pending

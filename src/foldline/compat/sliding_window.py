@@ -122,7 +122,9 @@ class SlidingWindow:
                 self.complete_turn()
 
     def complete_turn(self) -> None:
-        """Mark the newest turn as complete. If the history exceeds its budget, stop sending the oldest turns."""
+        """Mark the newest turn as complete. If the history then exceeds its budget, the oldest turns are no longer
+        sent.
+        """
         self._complete = len(self.messages)
         self._clip()
 

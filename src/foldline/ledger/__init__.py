@@ -51,7 +51,7 @@ def open(  # noqa: A001  # called as ledger.open
 
 
 def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
-    """The schema version of the ledger at `url`; 0 if there is no ledger. This function creates and changes nothing."""
+    """The schema version of the ledger at `url`; 0 if there is no ledger. Creates and changes nothing."""
     database = _database(fspath(url), wait_s)
     if database.is_missing():
         return 0

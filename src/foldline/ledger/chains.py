@@ -39,7 +39,7 @@ class Tenant(NamedTuple):
 
 
 class ChainPosition(NamedTuple):
-    """A position in a chain: the number of messages before it, and segment and key of the message just before it."""
+    """A position in a chain: the number of messages before it, and the segment and key of the previous message."""
 
     segment: int | None = None
     length: int = 0
@@ -104,7 +104,7 @@ def position_at(connection: Connection, owner: Tenant, place: ChainPosition, len
 
 
 def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) -> dict[int, int]:
-    """The segments that these branches use, each with the position after its last used message."""
+    """The segments that these branches use. For each segment: the position after the last message that is used."""
     found: dict[int, int] = {}
     for branch in branches:
         sql = (

@@ -139,7 +139,7 @@ class ConnectionPool:
         finally:
             try:
                 self._give_back(loan)
-            except BaseException:  # interrupted: the first attempt may have stopped anywhere
+            except BaseException:  # after an interrupt, the first attempt may have stopped at any point
                 self._give_back(loan)
                 raise
 
@@ -151,7 +151,7 @@ class ConnectionPool:
         return self.read(lambda connection: connection.write(work))
 
     def snapshot(self, work: Callable[[Connection], Iterator[T]]) -> Iterator[T]:
-        """Yield what `work` yields. All statements of `work` see the same snapshot of the database."""
+        """Yield the items that `work` yields. All statements of `work` see the same snapshot of the database."""
         loan = object()
         try:
             connection = self._borrow(loan)
@@ -163,7 +163,7 @@ class ConnectionPool:
         finally:
             try:
                 self._give_back(loan)
-            except BaseException:  # interrupted: the first attempt may have stopped anywhere
+            except BaseException:  # after an interrupt, the first attempt may have stopped at any point
                 self._give_back(loan)
                 raise
 

@@ -250,7 +250,7 @@ class ImportReader:
         body = None if value["body"] is None else pack(dump(value["body"]))
         self.connection.run(sql, (self.tx.owner.id, self.branch.id, value["event"], value["at"], body))
 
-    _readers = {  # noqa: RUF012  # keyed by the field that only their lines have
+    _readers = {  # noqa: RUF012  # maps a field to the reader of the lines that have this field
         "segment": _segment,
         "strand": _segment,  # the name in exports of foldline 0.1
         "log": _log,

@@ -20,7 +20,7 @@ from foldline.message import Message
 MAX_UNINDEXED_BYTES = 1 << 17
 """Maximum size of the messages that may stay unindexed, in bytes.
 
-To index this much takes some hundredths of a second.
+Indexing this many bytes takes a few hundredths of a second.
 """
 ROW_BYTES = 256
 """Bytes that are added to the size of each message when the total is compared with the limit."""
@@ -126,7 +126,7 @@ def has_unindexed(tx: Transactions) -> bool:
 
 
 def drop_unindexed(connection: Connection, owner: int, segment: int, stop: int) -> None:
-    """Forget the unindexed messages of a segment at position `stop` and at later positions."""
+    """Delete the rows about unindexed messages of a segment that are at position `stop` or later."""
     where = (owner, segment, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND segment = ? AND start >= ?", where)
     connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND segment = ? AND stop > ?", (stop, *where))

@@ -30,7 +30,10 @@ _MARKS = (
     "SELECT seq, kind, length, tip, at, op, key, cut, CASE WHEN cut IS NULL THEN body END FROM entries "
     "WHERE owner = ? AND branch = ? AND kind <> 'append' "
 )
-"""Query for marks. Folds are read without bodies: only the fold in force needs its body, which is read separately."""
+"""Query for marks (all entries except appends). Folds are read without their bodies.
+
+Only the body of the fold in force is needed, and it is read separately.
+"""
 
 
 class NewEntry(NamedTuple):
@@ -104,7 +107,7 @@ class Transactions:
 
 def check_branch(connection: Connection, owner: Tenant, branch: Branch, for_update: str = "") -> None:
     """Raise `Conflict` if a branch was deleted, or belongs to another tenant."""
-    sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # a constant of the database
+    sql = f"SELECT id FROM branches WHERE owner = ? AND id = ?{for_update}"  # noqa: S608  # constant SQL
     if not connection.run(sql, (owner.id, branch.id)):
         raise Conflict(
             f"session {branch.session!r} no longer has a branch {branch.name!r}", hint="open the session again"
@@ -165,9 +168,9 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 
 
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
-    """Whether an operation already wrote a mark.
+    """Whether an operation has already written a mark (an entry that is not an append).
 
-    If `after` is given, returns whether the operation wrote an entry of any kind with a number above `after`.
+    With `after`, an entry of any kind counts, if its number is above `after`.
     """
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:

@@ -56,9 +56,10 @@ class Receipt:
     usage: Usage
     """The provider's figures for the request that was sent."""
     untouched: Usage
-    """An estimate of the figures for the client's own request, if all requests had been sent as the client wrote them.
+    """The estimated figures for the client's own request. The estimate assumes that every request was sent as the
+    client wrote it.
 
-    The estimate is the same as `usage` while nothing is folded.
+    While nothing is folded, the estimate equals `usage`.
     """
     model: str = ""
     format: str = ""

@@ -1,6 +1,6 @@
-"""The traces of a session's messages. With traces, foldline finds a client's history in the session.
+"""The traces of a session's messages. A trace is a hash of message contents, by which a client's history is found.
 
-A client sends its whole history with every request, and often not byte for byte as it was stored. `TraceChain.find` and
+A client sends its whole history with every request, but often with other bytes than were stored. `TraceChain.find` and
 `TraceChain.has_at` compare traces (see message_keys.py), so such a history is still found.
 """
 
@@ -47,7 +47,7 @@ class TraceChain:
         return self._traces[place - self.start - 1] if place > self.start else ROOT
 
     def find(self, place: int, before: bytes, step: bytes) -> int | None:
-        """The place in the session of a client's message; None if the session continues with a different message.
+        """The place of a client's message in the session; None if the session continues with a different message.
 
         `step` is the trace of the client's message. `place` and `before` are the place and the trace of the client's
         previous message. A message without content has the same trace as the message before it. Such a message may be

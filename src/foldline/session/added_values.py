@@ -73,14 +73,14 @@ def _check_parts(parts: Iterable[Any]) -> None:
             raise InputError(f"a part of a message must be a Part, not {type(part).__name__}", hint='Text(text="…")')
         for name in names:
             value = getattr(part, name)
-            if type(value) is not str:  # in the common case, `check_type` takes three times as long
+            if type(value) is not str:  # `check_type` would take three times as long for a correct value
                 check_type(value, str, f"{name} of {type(part).__name__}", hint="pass a text")
         if type(part) is ToolResult:
             _check_parts(part.parts)
 
 
 def check_input(thing: Any) -> None:
-    """Raise `InputError` for a value that is no message, no reply and no list of messages."""
+    """Raise `InputError` for a value that is neither a message, nor a reply, nor a list of messages."""
     if isinstance(thing, (bytes, bytearray)) and not thing.lstrip().startswith((b"{", b"[")):
         thing = thing.decode(errors="replace")
     if isinstance(thing, str) and not thing.lstrip().startswith(("{", "[")):
@@ -129,7 +129,7 @@ def _check_message(value: Mapping[str, Any], *, alone: bool) -> None:
 
 
 def _check_block(block: Mapping[str, Any]) -> None:
-    """Raise `InputError` for a block with a mistyped type, and for a block that has only a type.
+    """Raise `InputError` for a block whose type is misspelled, and for a block that has no field except its type.
 
     A block of an unknown type passes, because providers add new types.
     """
@@ -147,10 +147,11 @@ def _check_block(block: Mapping[str, Any]) -> None:
 
 
 def _is_one_edit(word: str, other: str) -> bool:
-    """Whether two words differ in one letter, which is wrong, missing or added, or in the order of two letters.
+    """Whether two words differ by one edit: one letter is wrong, missing or added, or two letters are swapped.
 
     >>> [_is_one_edit(word, "text") for word in ("textt", "txt", "text", "tetx", "test", "output_text")]
     [True, True, False, True, True, False]
+
     """
     if word == other or abs(len(word) - len(other)) > 1:
         return False
@@ -163,7 +164,7 @@ def _is_one_edit(word: str, other: str) -> bool:
 
 
 def _nearest(role: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415  # only when something went wrong
+    from difflib import get_close_matches  # noqa: PLC0415  # imported only to make an error message
 
     other = {"human": "user", "ai": "assistant", "bot": "assistant", "gpt": "assistant"}
     near = get_close_matches(role.lower(), ROLES, n=1, cutoff=0.5)

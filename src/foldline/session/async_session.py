@@ -118,7 +118,7 @@ class AsyncSession:
         """The events of a streamed reply, like `Session.stream`: `async for event in session.stream(stream)`."""
         return self.session.stream(stream, format=format, view=view).added_by(self)
 
-    # What the state shows: these members read only memory, so they need no `await`
+    # These members only read the state in memory, so they need no `await`
 
     @property
     def name(self) -> str:

@@ -10,10 +10,12 @@ from foldline.plan.gate import HIDDEN
 def scale_blocks(blocks: Mapping[str, int], total: int, *, hidden: int) -> dict[str, int]:
     """The estimates of the blocks, scaled so that they add up to `total`.
 
-    `hidden` tokens of the total become a separate block. If all estimates are 0, the whole total becomes this block.
+    Of the total, `hidden` tokens become a block of their own. If all estimates are 0, the whole total becomes this
+    block.
 
     >>> scale_blocks({"tools": 100, "history": 300}, 540, hidden=100)
     {'tools': 110, 'history': 330, 'hidden': 100}
+
     """
     estimated = sum(blocks.values())
     apart = total if not estimated else max(0, min(hidden, total))

@@ -32,9 +32,10 @@ from foldline.view.compose import marker
 PAGE = 500
 """Number of folded messages that are read at once."""
 OPENING_READ = 100
-"""How many of the oldest folded messages are read for the first fold after a session was opened.
+"""At the first fold after a session was opened, this number of the oldest folded messages is read.
 
-The newest `NEWEST_READ` folded messages are read, too. The current digest stands for the messages between.
+The newest `NEWEST_READ` folded messages are read, too. The facts of the messages between them come from the current
+digest.
 """
 _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
     "openai": ("OPENAI_API_KEY", digesters.openai),
@@ -42,7 +43,7 @@ _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
 }
 """For each vendor, the environment variable of the API key, and the client.
 
-Used if a digest model is given only by its name.
+This table is used if a digest model is given only by its name.
 """
 
 
@@ -51,10 +52,11 @@ class WriteOptions:
     """Options for writing one digest."""
 
     must: bool = False
-    """Whether the fold must be made. If so, a local digest is used when the model fails."""
+    """Whether the fold must be made. If so, foldline writes the digest locally when the model fails."""
     can_wait: bool = False
-    """Whether the view fits without the fold. If so, and if the model fails, `on_failure` applies even if the user
-    forces the fold.
+    """Whether the view fits without the fold.
+
+    If it fits and the model fails, `on_failure` applies, even to a fold that the user forces.
     """
     local: str = ""
     """The reason to write a local digest although there is a digester; "" to call the digester."""
@@ -93,7 +95,9 @@ class DigestWriter:
         self.record = record
         self._facts: Facts | None = None
         self._before: Facts | None = None
-        """The facts up to the previous digest. A branch uses them if `_facts` covers messages that it does not have."""
+        """The facts up to the previous digest. A branch uses them if `_facts` covers messages that the branch does not
+        have.
+        """
         self._moves = 0
 
     def begin_with(self, origin: DigestWriter, state: State, *, moves: int) -> None:
@@ -174,7 +178,7 @@ class DigestWriter:
             self._before = self._facts
         facts = self._facts or self._opening(state)
         start = facts.end if facts is not None else timeline.lead
-        while start < timeline.cut:  # only the record has all of the folded part
+        while start < timeline.cut:  # only the record has all folded messages
             stop = min(start + PAGE, timeline.cut)
             facts = extract_facts(list(self.record.read(start, stop)), start, facts)
             start = stop
@@ -205,7 +209,7 @@ def _digest_limit(state: State, fold: Fold) -> int:
 
 
 def _prompt(policy: Policy) -> DigestPrompt | None:
-    """The prompt for the digester; None for the default prompt, which asks for sections."""
+    """The prompt for the digester; None for the default prompt, which asks for a digest in sections."""
     if policy.digest_form != "cumulative":
         return None
     return cumulative_prompt(
@@ -221,10 +225,10 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
-    """The messages of the current view to begin the digest request with; () if this is impossible or not cheaper.
+    """The messages of the current view, if the digest request can begin with them at a lower cost; otherwise ().
 
-    The provider reads the view from its cache, so this may cost less than a request with only the folded messages.
-    A view with thinking is not used: the digest request does not have the session's thinking settings, so the provider
+    The provider reads the view from its cache. This may cost less than a request that has only the folded messages. A
+    view with thinking is not used: the digest request does not have the session's thinking settings, so the provider
     would not read the view from its cache.
     """
     own, policy = state.model, state.policy

@@ -74,7 +74,7 @@ def cancel_background_fold(session: Session) -> bool:
 
 
 def make_fold(session: Session, planned: Fold, options: WriteOptions, claim: Claim | None = None) -> bool:
-    """Write the digest of a planned fold and commit the fold, or record its refusal.
+    """Write the digest of a planned fold and commit the fold. If no fold can be made, record the cause.
 
     Returns False after a write conflict. Raises `Cancelled` if the fold was cancelled before its commit.
     """
@@ -102,7 +102,7 @@ def _cancellable(session: Session, options: WriteOptions) -> Iterator[tuple[Writ
     finally:
         session.running = before
         if claim is not None:
-            with suppress(FoldlineError):  # the claim was cancelled, or its lease will run out
+            with suppress(FoldlineError):  # the claim was cancelled; otherwise, its lease will run out
                 if jobs.get(claim.branch, claim.name).is_held:
                     jobs.finish(claim)
 

@@ -2,7 +2,7 @@
 
 PgQueuer provides the queue, the heartbeat, the retries with back-off and the concurrency limit. While a job is queued
 or running, no second job with the same key is accepted. If a worker is killed, its job is delivered again. The ledger
-adds the claim and the fence, so that a fold is committed once even if PgQueuer delivers its job twice.
+adds a claim with a fence number. So a fold is committed only once, even if PgQueuer delivers its job twice.
 
 PgQueuer selects jobs by the exact name of their entrypoint, so each tenant has an entrypoint of its own. A worker for
 all tenants registers the entrypoints that it finds in the queue. This module needs the extra `foldline[worker]`: import
@@ -73,7 +73,7 @@ class FoldQueue:
             self.store.tx.write(self._create_tables)
             self._has_tables = True
         elif self.store.tx.read(lambda connection: self._is_queued(connection, key)):
-            return False  # an insert that conflicts would still notify every worker
+            return False  # an insert that fails as a duplicate would still notify every worker
 
         def work(connection: Connection) -> bool:
             queries = SyncQueries(SyncPsycopgDriver(_link(connection)), qbq=qb.QueryQueueBuilder(self._settings))
@@ -185,7 +185,7 @@ async def _run_jobs(driver: PsycopgDriver, process: WorkerProcess, stop: asyncio
         await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if not running.done():
-            process.stop()  # running jobs end soon and are put back
+            process.stop()  # jobs that are still running end soon and are put back into the queue
             manager.shutdown.set()
         stopping.cancel()
         await running

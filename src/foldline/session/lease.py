@@ -14,7 +14,7 @@ LEASE_S = 30.0
 """A claim expires this many seconds after its last renewal (or heartbeat). Then another worker can claim the job."""
 RENEWALS_PER_LEASE = 3
 CHECK_S = 0.5
-"""Seconds between two checks of whether the claim of a running job is still valid."""
+"""Seconds between two checks that the claim of a running job is still valid."""
 SLACK_S = 60.0
 """Seconds that a job may take in addition to the time for its digest."""
 
@@ -54,7 +54,7 @@ class LeaseKeeper:
             except Conflict:
                 self.is_lost = True
             except LedgerError:
-                return self._stop.is_set()  # unreachable now; the next check may succeed
+                return self._stop.is_set()  # the ledger cannot be reached now; the next check may succeed
         return self.is_lost or self._stop.is_set()
 
     def sleep(self, seconds: float) -> None:

@@ -21,7 +21,9 @@ def with_times(messages: list[Message], at: float | None) -> list[Message]:
         return messages
     timed: list[Message] = []
     fresh = Meta(at=at)
-    """The metadata that all messages without metadata share, as long as they get the same time."""
+    """Metadata that holds only a time. All messages without metadata of their own share it while they get the same
+    time.
+    """
     for message in messages:
         meta = message.meta
         if meta.at is not None:

@@ -100,11 +100,13 @@ def _covered_length(state: State) -> int:
 
 
 def _digest(session: Session, fold: Fold, native: NativeSummary) -> Digest:
-    """The readable digest: the text of the block. If the block has no text, a local digest of the folded messages."""
+    """The readable digest: the text of the block. If the block has no text, this is a local digest of the folded
+    messages.
+    """
     state, text = session.state, native_summary(native.message.parts[0])
     readable = compacted_by_provider(redact(text)) if text else None
     written = session.writer.write(state, fold, None, WriteOptions(must=True, text=readable))
-    if not isinstance(written, Digest):  # the policy leaves nothing, or no message is replaced
+    if not isinstance(written, Digest):  # the policy puts nothing in place of folded messages, or no message is folded
         lead = state.timeline.lead
         gone = marker(lead, max(lead, fold.cut - 1), kept=len(fold.pinned) + len(fold.carried))
         written = Digest(message=SESSION.message(readable) if readable else gone, by="marker")

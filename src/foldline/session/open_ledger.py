@@ -44,7 +44,7 @@ class Ledger:
         else:
             self.worker = ThreadWorker(store, digester=self.digester, listener=listener)
 
-    def session(  # noqa: PLR0913 (all but one are named at the call)
+    def session(  # noqa: PLR0913 (all but one are keyword-only)
         self,
         name: str,
         *,
@@ -109,7 +109,7 @@ class Ledger:
         self.close()
 
 
-def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are named at the call
+def open(  # noqa: A001, PLR0913  # called as foldline.open; all but one are keyword-only
     url: str | PathLike[str],
     *,
     owner: str = "",

@@ -58,9 +58,9 @@ def _pin_message(session: Session, position: int, name: str) -> str:
 
 
 def _repeat(session: Session, position: int) -> int:
-    """The position of a message in the view with the same text as the message at `position`: a pin or a note.
+    """The position of a pin or note in the view that repeats the text of the message at `position`.
 
-    If there is no such message, a note with this text is added, and the position of the note is returned.
+    If there is no such pin or note, a note with this text is added, and its position is returned.
     """
     timeline = session.timeline
     text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))

@@ -169,7 +169,7 @@ class MemoryRecord:
         """Store new settings: model, policy, tools and format."""
         return self._change(entry, settings=settings, changed_at=len(self.messages))
 
-    def fork(self, name: str, at: int) -> MemoryRecord:  # noqa: ARG002 (only a ledger finds it again by name)
+    def fork(self, name: str, at: int) -> MemoryRecord:  # noqa: ARG002 (only a ledger uses the name)
         """A new record that begins with the first `at` messages."""
         if not 0 <= at <= len(self.messages):
             raise InputError(f"cannot branch at message {at}: the session has {len(self.messages)} messages")
@@ -210,7 +210,7 @@ class MemoryRecord:
         return self
 
     def _change(self, entry: int, **values: Any) -> Version:
-        """Set attributes. Raises `Conflict`, as a ledger does, if `entry` is not the newest log entry."""
+        """Set attributes of the record. Raises `Conflict`, as a ledger does, if `entry` is not the newest log entry."""
         if entry != self.entries:
             raise Conflict("the session was changed meanwhile", hint="read its current state and decide again")
         vars(self).update(values, entries=entry + 1)

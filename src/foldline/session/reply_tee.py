@@ -4,8 +4,8 @@
         ...                             # the SDK's own events, unchanged
     async for event in session.stream(await client.messages.create(**request, stream=True)): ...
 
-If you leave the loop, if the connection breaks or if the task is cancelled, what was received until then is added as a
-valid message: text and complete calls stay, an incomplete call is left out.
+The stream may end early: you leave the loop, the connection breaks, or the task is cancelled. Then the part that was
+received is added as a valid message. Its text and complete calls stay, and an incomplete call is left out.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ReplyTee:
         self._assembler = EventAssembler(format or "", default=session.format)
         self._is_finished = False
         self.reply: StreamedReply | None = None
-        """The reply with its messages, stop reason, usage, error, and what was lost. None until the
-        end of the stream.
+        """The received reply: its messages, stop reason, usage, error, and what was lost. None until the end of the
+        stream.
         """
 
     @property
@@ -63,13 +63,13 @@ class ReplyTee:
         return _AsyncEvents(self, self._stream, self._assembler)
 
     def added_by(self, session: AsyncSession) -> ReplyTee:
-        """Let `async for` add the reply with `await session.add(…)` to this session. Returns the same object."""
+        """Make `async for` add the reply to this session with `await session.add(…)`. Returns the same object."""
         self._async_session = session
         return self
 
     def close(self) -> None:
-        """Add to the session what was received. You need not call this: it is called when the loop
-        ends for any reason.
+        """Add the received part of the reply to the session. You need not call this: it is called whenever the loop
+        ends.
         """
         reply = self._finish()
         if reply is not None:
@@ -87,7 +87,7 @@ class ReplyTee:
             self._session.report_reply(reply)
 
     def _finish(self) -> StreamedReply | None:
-        """The received reply, if this is the first call; None at later calls, or if nothing was received."""
+        """The received reply at the first call; None at later calls, or if nothing was received."""
         if self._is_finished:
             return None
         self._is_finished = True

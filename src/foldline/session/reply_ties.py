@@ -1,7 +1,7 @@
 """Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view.
 
-A reply that was added without its id gets one, if the messages before it do not show where the reply begins. Two
-replies that follow each other can then be told from one reply that consists of two messages.
+If the messages before a reply do not show where the reply begins, and the reply has no id, it gets one. So two
+consecutive replies can be distinguished from one reply that has two messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _with_meta(message: Message, reply: str, view: str) -> Message:
 
 
 def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Message]:
-    """The messages. Each reply that has no view yet gets the view `identity`."""
+    """The messages. Each reply that has no stored view gets the view `identity`."""
     return [tie_reply(message, identity) if is_untied(message) else message for message in messages]
 
 
@@ -63,13 +63,15 @@ class ReplyTies:
         self._view: ViewIdentity | None = None
         """The identity of the last view that the caller got."""
         self._has_grown = self._is_answered = False
-        """Whether other messages came after a reply to `_view`, and whether the last message is a reply to it."""
+        """`_has_grown`: other messages came after a reply to `_view`. `_is_answered`: the last message is a reply to
+        `_view`.
+        """
 
     @property
     def view(self) -> ViewIdentity | None:
         """The identity of the view that the next reply answers: the last view that the caller got, or None.
 
-        If a reply to that view was followed by other messages, the view is extended by the messages added since.
+        If other messages followed a reply to that view, the view is extended by all messages that were added since.
         """
         return self._view.extension if self._has_grown and self._view is not None else self._view
 
@@ -121,12 +123,12 @@ def _begins_reply(state: State) -> bool:
             continue
         for part in message.parts:
             if part.text.strip() if type(part) is Text else isinstance(part, (ToolResult, Media)):
-                return True  # every request shows such a part, or a placeholder for it
+                return True  # a request shows such a part in every format, or a placeholder for it
     return False
 
 
 def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, state: State) -> str:
-    """The id for the reply `messages[index]`, which has no id. The id is derived from the view `answered`.
+    """The id to give to the reply `messages[index]`, which has none. The id is derived from the view `answered`.
 
     `messages` are all messages that are added now. If the message before the reply is its reasoning item, the reply
     gets the id of that item, even if the caller got a view between the two.

@@ -79,7 +79,7 @@ def _locked(call: Call) -> Call:
                 return call(self, *args, **options)
             except FoldlineError:
                 raise
-            except BaseException:  # such as Ctrl-C: the state may be half changed
+            except BaseException:  # for example Ctrl-C: the state may be only partly changed
                 self._was_interrupted = True
                 raise
 
@@ -89,7 +89,7 @@ def _locked(call: Call) -> Call:
 class Session:
     """One conversation under one policy."""
 
-    def __init__(  # noqa: PLR0913 (all are named at the call)
+    def __init__(  # noqa: PLR0913 (all are keyword-only)
         self,
         *,
         model: str | None = None,
@@ -109,10 +109,10 @@ class Session:
 
         `tools` are the tool definitions of each request, as dicts of any wire format; they are counted, and
         `View.request` sends them. `digester` writes the digests: one of `foldline.digesters`, or a function.
-        `extra_tokens` is the number of tokens that each request has in addition to messages and tools. `counter` is
-        used instead of the model's counter.
-        `clock` returns seconds since 1970, or None if the time is unknown. If a rule of the policy is about cost, each
-        added message gets its time from the clock, so that the record shows when the prompt cache has expired.
+        `extra_tokens` is the number of tokens of each request that are neither in messages nor in tools. `counter`
+        replaces the model's token counter. `clock` returns seconds since 1970, or None if the time is unknown. If a
+        rule of the policy is about cost, each added message gets its time from the clock, so that the record shows when
+        the prompt cache has expired.
         """
         for call, what in ((listener, "listener"), (clock, "clock")):
             if call is not None and not callable(call):
@@ -181,9 +181,9 @@ class Session:
         """Add messages at the end: `Message` values, wire dicts, lists of them, an SDK's reply, or a streamed reply.
 
         The values are read in `format`. By default, the format of the values is detected; if it is not clear, the
-        session's format is used. `view` is the view that a reply answers, or its identity; by default it is the last
-        view that `view` returned. The usage of the reply is used only for that view and for views that grew from it.
-        A stream is read to its end; use `stream` if you need its events.
+        session's format is used. `view` is the view that a reply answers, or the identity of that view. The default is
+        the last view that the method `view` returned. The usage of the reply is used only for that view and for views
+        that grew from it. A stream is read to its end; use `stream` if you need its events.
         """
         check_messages(things)
         rest = self._add(things, format, view)
@@ -198,7 +198,8 @@ class Session:
         """The events of a streamed reply, unchanged. At the end of the loop, the reply is added to the session.
 
         `stream` is what the SDK of OpenAI, Anthropic or Google returned for a streamed request, or a list of its
-        events. Use `for` or `async for`. What was received before an interruption is added as a valid message.
+        events. Use `for` or `async for`. If the stream is interrupted, the part that was received is added as a valid
+        message.
         """
         with self.lock:
             answered = self._ties.view if view is None else identity_of(view)
@@ -337,7 +338,7 @@ class Session:
 
     @_locked
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
-        """Make the fold of a preview, with the digest of the preview or with the text `digest`.
+        """Make the fold of a preview. The text `digest`, if given, replaces the digest of the preview.
 
         Raises `Conflict` if the session was changed after the preview. Adding messages does not count as a change.
         """

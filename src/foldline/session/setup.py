@@ -40,11 +40,13 @@ class Setup:
     definitions: tuple[Any, ...] | None
     """The tool definitions; None if another process gave them, so that only their size is known."""
     tools_key: str
-    """The hash of the tool definitions (see `tools_hash`). If they are unknown, the hash in the record."""
+    """The hash of the tool definitions (see `tools_hash`). If the definitions are unknown, this is the hash in the
+    record.
+    """
     stored_tools_key: str
-    """The hash for the record: that of the tools that were given last, by this or by another process."""
+    """The hash that the record stores: the hash of the tools that any process gave last."""
     extra: int
-    """Tokens of everything else in each request, apart from messages and tools."""
+    """Tokens of each request that are neither in messages nor in tools."""
     counter: Counter
     framing: Framing
     measured: bool
@@ -87,7 +89,7 @@ def policy_of(policy: Policy | str) -> Policy:
     return policy
 
 
-def setup(  # noqa: PLR0913 (all are named at the call)
+def setup(  # noqa: PLR0913 (all are keyword-only)
     row: Mapping[str, Any],
     *,
     model: str | None = None,
@@ -170,7 +172,9 @@ def setup(  # noqa: PLR0913 (all are named at the call)
 
 
 def _framing(format: str, model: Model) -> Framing:
-    """The framing of a format. Thinking can be sent only in the format in which the model wrote it."""
+    """The tokens that a provider adds to messages in this format. Thinking can be sent only in the format that the
+    model used.
+    """
     others = frozenset(REQUEST_FORMATS) - {element_format(format)}
     return replace(framing_of(format, model.media), unsent_thinking=others)
 

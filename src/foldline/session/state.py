@@ -70,11 +70,11 @@ class State:
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._view_key = self._key_with(None)
         self.binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
-        """Whether the provider accepts thinking only behind the prefix that it was written for."""
+        """Whether the provider accepts thinking only after the prefix that it was written for."""
         self._binding = self._binding_with(None)
         """The hash of the prefix to which the thinking of the next reply is bound; "" if thinking is not bound."""
         self._is_plain = self._account is None and not self.binds_thinking
-        """Whether an ordinary message is only appended: there is no cost account, and thinking is not bound."""
+        """Whether an ordinary message only has to be appended: there is no cost account, and thinking is not bound."""
         self.unbound = 0
         """Number of messages in the view whose thinking is bound to another view.
 
@@ -118,7 +118,7 @@ class State:
             self._latch()
 
     def _evidence(self, view: str) -> Evidence | None:
-        """What the usage of the newest message proves about the current view; None if it proves nothing.
+        """What the newest message's usage figures prove about the size of the current view; None if they prove nothing.
 
         `view` is the identity, as text, of the view that the newest message answers. The usage proves nothing if the
         current view did not grow from the answered view. If the answered view has the same fold but another model or
@@ -152,7 +152,7 @@ class State:
         return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
 
     def _binding_with(self, fold: Fold | None) -> str:
-        """The value of `_binding` for a view that has this fold and no shortened message."""
+        """The value of `_binding` for a view with this fold, if the view shortens no message."""
         if not self.binds_thinking:
             return ""
         setup = self.setup
@@ -265,7 +265,7 @@ class State:
                 self._index(message, fold.stubs.get(index))
             if self.setup.measured:
                 self.gauge = self._new_gauge(self._stored_calibration(fold))
-            self._apply(replace(fold, stubs={}))  # the messages that were read have their stubs
+            self._apply(replace(fold, stubs={}))  # the stubs were already applied when the messages were read
             own = {index: stub for index, stub in fold.stubs.items() if index < shared}
             timeline.fold = timeline.fold and replace(timeline.fold, stubs=own)
         for message in read(len(timeline), length):
@@ -439,7 +439,7 @@ class State:
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _earned_share(self, account: FoldAccount) -> float:
-        """How much of the price of a fold is earned (see `FoldAccount.earned_share`); 0 directly after a fold."""
+        """How much of a fold's price is already earned (see `FoldAccount.earned_share`); 0 directly after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
         return 0.0 if is_new else account.earned_share(self._proposal(self.newest_time), self._prices)

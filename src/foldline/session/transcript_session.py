@@ -1,4 +1,4 @@
-"""Makes a session from an agent's session file: the messages, the window, and the size of what the file lacks.
+"""Makes a session from an agent's session file: its messages, its window, and the size of what is not in the file.
 
 All commands and the page use this module, so that they report the same figures for the same file. The messages of the
 session have the same numbers as in the file. A compaction by the agent becomes a fold. The size of the next request is
@@ -77,7 +77,7 @@ def request_tools(transcript: Transcript) -> Sequence[Any]:
     return transcript.sent.tools if transcript.sent else transcript.tools
 
 
-def session_of(  # noqa: PLR0913  # all but one are named at the call
+def session_of(  # noqa: PLR0913  # all but one are keyword-only
     transcript: Transcript,
     *,
     model: str,
@@ -112,7 +112,7 @@ def session_of(  # noqa: PLR0913  # all but one are named at the call
 
 
 def tokens_outside_messages(transcript: Transcript, model: str, counter: Counter | None = None) -> int:
-    """The tokens of each request that belong to no message and no tool in the file, such as the system prompt."""
+    """The tokens of each request that are in no message and in no tool of the file, such as the system prompt."""
     session = session_of(transcript, model=model, policy=Policy.preset(DEFAULT_POLICY), counter=counter)
     return session.load().blocks.get(HIDDEN, 0)
 
@@ -215,5 +215,5 @@ def _compaction(session: Session, messages: Sequence[Message], compacted: int, c
 
 
 def _reported(messages: Iterable[Message]) -> int:
-    """The size of the request in tokens, from the first message with usage; 0 if no message has usage."""
+    """The size in tokens of the first request whose usage is reported; 0 if no message has usage."""
     return next((message.meta.usage.prompt for message in messages if message.meta.usage), 0)

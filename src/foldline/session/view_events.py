@@ -35,7 +35,7 @@ class ViewEvents:
         """
 
     def follow(self, state: State) -> None:
-        """Take over the prunings and repairs of a state without emitting events about them."""
+        """Treat the prunings and repairs of a state as already reported."""
         self._arrived = state.pruned, len(state.timeline.broken)
 
     def report(self, session: Session, load: Load, plan: Plan) -> None:

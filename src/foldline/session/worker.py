@@ -1,4 +1,4 @@
-"""Background folds: how a fold is made in the background, and the two kinds of workers that a session can use.
+"""Background folds: the job that makes a fold in the background, and the two kinds of workers that run such jobs.
 
 A session requests a fold and returns its view without this fold. A worker claims the job in the ledger, plans the fold
 again from the record, and writes the digest. Then it commits the fold and completes the job in one transaction. The
@@ -60,7 +60,7 @@ class JobOutcome(StrEnum):
     FAILED = "failed"
 
 
-def run_fold_job(  # noqa: PLR0913  # half of them are keywords
+def run_fold_job(  # noqa: PLR0913  # half of them are keyword-only
     session: Session,
     jobs: Jobs,
     branch: Branch,
@@ -105,7 +105,7 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keywords
         session.emit("failed", cause=cause)
         return JobOutcome.FAILED
     except BaseException:
-        with suppress(FoldlineError):  # the job is free again at once
+        with suppress(FoldlineError):  # the job can be claimed again at once
             jobs.finish(claim, {"outcome": JobOutcome.DROPPED})
         raise
     if outcome is not JobOutcome.COMMITTED:
@@ -156,7 +156,7 @@ class ThreadWorker:
                 self._threads.add(thread)
                 try:
                     thread.start()
-                except BaseException:  # such as Ctrl-C: a thread that never started would be counted for ever
+                except BaseException:  # for example Ctrl-C: otherwise, a thread that never started would stay counted
                     if thread.ident is None:
                         self._threads.discard(thread)
                     raise

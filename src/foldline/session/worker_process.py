@@ -39,7 +39,7 @@ class JobReport(NamedTuple):
 class WorkerProcess:
     """Runs the fold jobs of a ledger in this process."""
 
-    def __init__(  # noqa: PLR0913  # all but one are keywords
+    def __init__(  # noqa: PLR0913  # all but one are keyword-only
         self,
         store: Store,
         *,
@@ -59,7 +59,7 @@ class WorkerProcess:
         start, cause = time.monotonic(), ""
         try:
             worker = self._worker(request.owner)
-            branches = worker.store.branches(request.session)  # without the branch if that was deleted
+            branches = worker.store.branches(request.session)  # a deleted branch is not in this list
             branch = next((branch for branch in branches if branch.name == request.branch), None)
             outcome = (
                 JobOutcome.NOTHING
@@ -68,7 +68,7 @@ class WorkerProcess:
             )
             if branch is not None and outcome is JobOutcome.FAILED:
                 cause = str(worker.store.jobs.get(branch).body)
-        except Exception as error:  # noqa: BLE001 (reported and retried: the worker goes on)
+        except Exception as error:  # noqa: BLE001 (the failure is reported and the job retried; the worker goes on)
             outcome, cause = JobOutcome.FAILED, redact_error(error)
         report = JobReport(request, outcome, time.monotonic() - start, cause)
         if outcome is not JobOutcome.HELD and self._on_report is not None:

@@ -16,7 +16,8 @@ is a digester function that returns a reply given by the test and records its ca
     def test_my_session_survives_a_digester_that_hangs():
         session = Session(digester=faulty("hang"), policy=Policy(digest_seconds=1))
 
-`SimulatedProvider` is a server on loopback that refuses what Anthropic, OpenAI and Gemini refuse (`docs/testing.md`).
+`SimulatedProvider` is a local server that refuses the same requests as Anthropic, OpenAI and Gemini
+(`docs/testing.md`).
 """
 
 from __future__ import annotations

@@ -141,7 +141,8 @@ class AgentEvent:
 
 @cache
 def _usage_parser() -> Callable[[Any], Usage | None]:
-    from foldline.wire.anthropic.usage import anthropic_usage  # noqa: PLC0415  # wire takes longer to load than a hook may run
+    # importing `wire` takes longer than a hook may run
+    from foldline.wire.anthropic.usage import anthropic_usage  # noqa: PLC0415
 
     return anthropic_usage
 
@@ -198,7 +199,7 @@ def human_text(event: AgentEvent) -> str:
 
 
 def is_synthetic(event: AgentEvent) -> bool:
-    """Whether the agent marks the event as not written by a person. Examples are digests and caveats."""
+    """Whether the agent marks the event as text that no person wrote, such as a digest or a caveat."""
     return any(event.raw.get(mark) is True for mark in _SYNTHETIC_MARKS)
 
 

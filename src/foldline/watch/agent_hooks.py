@@ -61,13 +61,14 @@ def handle(hook_input: dict[str, Any]) -> str:
 
 
 def _notes_path(project: Path, hook_input: dict[str, Any]) -> str:
-    from foldline.watch.interventions import path_for_agent  # noqa: PLC0415  # most hooks print nothing
+    from foldline.watch.interventions import path_for_agent  # noqa: PLC0415  # few hooks need it
 
     return path_for_agent(project / FOLDER / INDEX, text_at(hook_input, "cwd"))
 
 
 def _record_prompt(project: Path, hook_input: dict[str, Any]) -> str:
-    from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415  # each event loads what it needs
+    # each hook event imports only what it needs
+    from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
 
     prompt = first_text(hook_input, ("prompt", "user_prompt")).strip()
     if prompt and not prompt.startswith("/compact"):
@@ -116,7 +117,7 @@ def _point_to_notes(project: Path, hook_input: dict[str, Any]) -> str:
     counts = writer.counts()
     if not any(counts.values()):
         return ""
-    writer.write_scratch(ScratchModel())  # adds the prompts since the last write to the index
+    writer.write_scratch(ScratchModel())  # adds the prompts since the last write to the index of the notes
     cause = "this conversation was compacted" if hook_input.get("source") == "compact" else "this session was resumed"
     notes = f"{_notes_path(project, hook_input)} ({_describe(counts)})"
     text = f"Before {cause}, working notes were kept: read {notes} for preserved context."

@@ -90,7 +90,8 @@ class Spending:
     def _read_codex(self, payload: dict[str, Any]) -> None:
         """Add the cost of a Codex request.
 
-        An event with the same total usage as the previous event reports the same request again, and is ignored.
+        An event is ignored if its total usage is the same as in the previous event, because it reports the same request
+        again.
         """
         self._codex_model = text_at(payload, "model") or self._codex_model
         total = dict_at(payload, "info").get("total_token_usage")
@@ -308,9 +309,7 @@ class ProjectCosts:
         return self.total(usd)
 
     def total(self, usd: float) -> float:
-        """The spending of the project: `usd` for this run, plus what the file listed for other runs when it was last
-        read.
-        """
+        """The project's spending: `usd` for this run, plus what other runs had spent when the file was last read."""
         return sum(self._others.values()) + max(usd, self._earlier)
 
     def _read_new_rows(self) -> None:
@@ -340,7 +339,7 @@ class ProjectCosts:
 
 
 def _parse_row(line: bytes) -> tuple[tuple[str, str] | None, float]:
-    """The run of a row (job and run id) and its spending. The run is None if the row cannot be read."""
+    """The run (job and run id) and the spending in a row of the file. The run is None if the row cannot be read."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

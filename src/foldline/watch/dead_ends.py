@@ -50,7 +50,9 @@ class _FailingTool(NamedTuple):
 
 
 class _FailedCheck(NamedTuple):
-    """A check that failed, its exact command, and the calls that ran it since the last edit."""
+    """A check (a test, build or lint command) that failed, its exact command, and the calls that ran it since the last
+    edit.
+    """
 
     command: str
     errors: _ErrorLines
@@ -140,9 +142,7 @@ class DeadEndDetector:
         return found
 
     def _find_repeated(self, call_id: str, call: dict[str, Any], text: str) -> list[DeadEnd]:
-        """A list with a dead end, if the call failed in the same way before and has not succeeded since; otherwise an
-        empty list.
-        """
+        """A dead end, if the call failed in the same way before and has not succeeded since; else an empty list."""
         key, errors = _call_key(call), failures.error_lines(text) or _ending(text)
         before = self._failures.get(key, [])
         earlier = [past for past, past_errors in before if past_errors == errors]
@@ -152,7 +152,7 @@ class DeadEndDetector:
         return self._find_broken_tool(call_id, call, errors, text)
 
     def _find_broken_tool(self, call_id: str, call: dict[str, Any], errors: _ErrorLines, text: str) -> list[DeadEnd]:
-        """Finding for a tool that fails in the same way with different input: the tool is at fault, not the input."""
+        """A dead end, if a tool fails in the same way with different input. Then the tool is at fault."""
         tool = _tool(call)
         past = self._failing_tools.get(tool)
         if failures.is_about_input(call, text):
@@ -176,7 +176,7 @@ class DeadEndDetector:
                 del tests[name]
 
     def _find_repeated_check(self, call_id: str, call: dict[str, Any], errors: _ErrorLines, text: str) -> list[DeadEnd]:
-        """Finding for a check that is run again unchanged, with no edit in between, and fails in the same way."""
+        """A dead end, if a check fails in the same way when it is run again without an edit in between."""
         arguments = dict_at(call, "input")
         command, exact = tool_calls.bare_command(arguments), tool_calls.shell_command(arguments)
         past = self._failed_checks.get(command)
@@ -186,7 +186,7 @@ class DeadEndDetector:
         return _repeated_failure(call, calls, text) if is_same else []
 
     def _find_unfixed_test(self, call_id: str, command: str, errors: _ErrorLines, text: str) -> list[DeadEnd]:
-        """Finding for a test that still fails in the same way after files were changed."""
+        """A dead end, if a test still fails in the same way after files were changed."""
         edits, self._changed = self._changed, {}
         changed = [path for path, diffs in edits.items() if not all(diff.is_minor for diff in diffs)]
         has_cause = any(not failures.is_bare_failure(line) for line in errors)
@@ -218,7 +218,7 @@ def _repeated_failure(call: dict[str, Any], calls: tuple[str, ...], text: str) -
 
 
 def _with_error(description: str, output: str) -> str:
-    """A description followed by the main error line of the output."""
+    """The description, followed by the main error line of the output."""
     line = failures.main_error_line(output)
     return shorten(f"{description}: {line}" if line else description)
 

@@ -1,10 +1,10 @@
 """Adds foldline's hooks and status line to an agent's settings file, or removes them. The rest of the file stays
 unchanged.
 
-An entry belongs to foldline if its command is exactly a command that this module writes. The entry may be at any place
-in the file, and its command may name any installation of foldline. A user's own command is kept, even if it calls
-foldline. A user's own status line is also kept. A file is not written if it is read-only, or if it was changed after
-the user saw the planned change.
+An entry belongs to foldline if its command is exactly a command that this module writes. The place of the entry in the
+file does not matter, and its command may name any installation of foldline. A user's own command is kept, even if it
+calls foldline. A user's own status line is also kept. A file is not written if it is read-only, or if it was changed
+after the user saw the planned change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 30
 _HOOKS, _STATUS = "hooks", "statusLine"
 _STATUS_KEPT = "your own status line stays; to use foldline's, remove it and install again"
 _PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.exe)?)|(?:python|pypy)[\w.]*)", re.DOTALL)
-"""Matches the foldline script or a Python interpreter, by its bare name or its absolute path."""
+"""Matches the foldline script or a Python interpreter, given by its name or its absolute path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

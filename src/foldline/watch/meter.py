@@ -219,7 +219,8 @@ class Meter:
     def _look_up_window(self) -> None:
         """Take the window from the model table, unless the caller or the stream named a window."""
         if not self._is_window_given and not self._is_window_streamed:
-            from foldline.models.table import model  # noqa: PLC0415  # reading it takes longer than most commands
+            # importing the model table takes longer than most commands
+            from foldline.models.table import model  # noqa: PLC0415
 
             entry = model(self.model) if self.model else None
             self.window = WindowSize(tokens=entry.window, source=entry.source) if entry is not None else _UNKNOWN

@@ -27,7 +27,7 @@ _MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
 """Texts by which minor lines are recognised: `_MINOR_STARTS` are the starts of imports and comments, `_PRINTS` occur in
-debug prints, `_REMARKS` in notes to developers and linters.
+debug prints, and `_REMARKS` occur in notes to developers and linters.
 """
 
 Key = TypeVar("Key", bound=Hashable)
@@ -80,7 +80,7 @@ class _FileHistory:
     """What the agent changed in a file."""
 
     edits: dict[int, LineDiff] = field(default_factory=dict)
-    """The edits by the hash of their sample line. If several edits have the same hash, only the latest is stored."""
+    """The edits, by the hash of their sample line. If several edits have the same hash, only the latest is stored."""
     contents: list[tuple[int, str]] = field(default_factory=list)
     """One entry for each time that the whole file was written: the hash of the content, and the id of the call."""
 

@@ -2,8 +2,8 @@
 
 The scratch folder is in the agent's own work tree. If another program puts a link, a pipe or a hard link there,
 foldline must not read or write anywhere else. So each file is opened by its name relative to an open folder, never by a
-path that could change between check and use. Errors name the file and say what to do. A failed write leaves the file
-unchanged.
+path that could change between the check and the use. Errors name the file and say what to do. A failed write leaves the
+file unchanged.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class SafeFolder:
     def append(self, name: str, data: bytes, *, after: int | None = None, end: bytes = b"") -> int:
         """Append data to a file, and return the new size.
 
-        With `after`, the data replaces everything after the first `after` bytes. If the write fails in the middle, the
-        new data is kept up to and including the last `end` (the bytes that end an entry), and the rest is removed.
+        With `after`, the data replaces everything after the first `after` bytes. If the write fails in the middle,
+        complete entries of the new data are kept, and the rest is removed. `end` are the bytes that end an entry.
         """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT creates it

@@ -1,7 +1,7 @@
 """Collects from the stream what must survive a compaction: the user's words, decisions, dead ends and changed files.
 
-`ScratchModel` holds what was collected and is not yet written. `render_index` renders the index. The index has one line
-per entry and at most 200 lines; the newest entries are shown. The full text of every entry is in the detail file of its
+`ScratchModel` holds the entries that are not yet written. `render_index` renders the index. The index has one line per
+entry and at most 200 lines; the newest entries are shown. The full text of every entry is in the detail file of its
 section. Entries are untrusted, so control characters and line breaks are removed in the index.
 """
 
@@ -84,7 +84,7 @@ class ScratchModel:
     session: str = field(default="", init=False, repr=False)
     """The current session. Entries that are collected before any session is known belong to the first session."""
     _earlier_sessions: list[tuple[str, dict[str, int]]] = field(default_factory=list, init=False, repr=False)
-    """The earlier sessions in order. For each session: how many entries every list had when the session ended."""
+    """The earlier sessions in order, each with the number of entries that every list had when the session ended."""
     _expects_digest: bool = field(default=False, init=False, repr=False)
     _questions: dict[str, tuple[bool, list[str]]] = field(default_factory=dict, init=False, repr=False)
     """Unanswered questions, by call id: whether the call asks the user to approve a plan, and the texts of the
@@ -239,7 +239,7 @@ def render_index(job: str, phase: str, summaries: dict[str, SectionSummary]) -> 
     sections = [section for section in SECTIONS if section.always or summaries[section.file].total]
     share = (PAGE_LINES - _HEAD_LINES) // len(sections) - _SECTION_HEAD_LINES
     title = f"# Job: {one_line(job)}" if job else "# Working notes"
-    lines = [title, f"Phase: {one_line(phase)}" if phase else "One line an entry; the whole text is in the file named."]
+    lines = [title, f"Phase: {one_line(phase)}" if phase else "One line per entry; the named file has the whole text."]
     for section in sections:
         count, newest = summaries[section.file]
         listed = newest[-share:]

@@ -157,7 +157,7 @@ class _DetailFile:
         self._session = ""
         """Session of the last entry."""
         self._unmatched: Counter[int] = Counter()
-        """Hashes of the entries in the file that no entry of the model has matched so far, with their counts."""
+        """Hashes of the entries in the file that no entry of the model matches so far, each with its count."""
         self._hashes: set[int] = set()
         self._matched = self._generation = 0
         """`_matched` is the number of the model's entries that were compared with the file. `_generation` is the
@@ -210,7 +210,7 @@ class _DetailFile:
         self._matched = len(entries)
 
     def append(self, session: str, text: str) -> None:
-        """Append an entry. If a model later adds the same entry, it is not written again."""
+        """Append an entry. If a model later adds the same entry, that entry is not written again."""
         entry = self._normalize(session, text)
         if not (self._section.unique and hash(entry) in self._hashes):
             self._write([entry])
@@ -271,7 +271,7 @@ def _session_name(session: str) -> str:
 
 def _clean(text: str) -> str:
     """A text without escape sequences and with line feeds only. Secrets and lone surrogates are replaced."""
-    from foldline.redact.redact import clean_text  # noqa: PLC0415  # only a write needs it
+    from foldline.redact.redact import clean_text  # noqa: PLC0415  # imported only for a write
 
     return _BREAKS.sub("\n", clean_text(text.encode("utf-8", "replace").decode()))
 

@@ -27,8 +27,9 @@ _NOT_OF_CALL = (
     "<tool_use_error>File has not been read yet",
     "<tool_use_error>File has been modified since read",
 )
-"""Beginnings of results that report no failure of the call itself, but a refusal, the failure of another call, or a
-rule of the agent.
+"""Beginnings of results that do not report a failure of the call itself.
+
+They report a refusal, the failure of another call, or a rule of the agent.
 """
 _INVALID_INPUT = "<tool_use_error>"
 """Beginnings of results that reject the input of the tool."""

@@ -285,6 +285,6 @@ def _is_error(raw: RawEvent) -> bool:
 
 
 def _redact(text: str) -> str:
-    from foldline.redact.redact import clean_text  # noqa: PLC0415  # only a dead end needs it
+    from foldline.redact.redact import clean_text  # noqa: PLC0415  # imported only for a dead end
 
     return clean_text(text)

@@ -153,7 +153,7 @@ def _read(items: Sequence[Any]) -> tuple[str, tuple[Message, ...]]:
     try:
         caller = CallerMessages(items)
         return caller.format, tuple(map(_with_digest_kind, caller.messages))
-    except Exception:  # noqa: BLE001 (a host's object may raise anything when it is looked at)
+    except Exception:  # noqa: BLE001 (a host's object may raise any exception when it is read)
         format = next((found for item in items if (found := _format(item))), OBJECT)
         return format, tuple(_with_digest_kind(_read_one(item, format)) for item in items)
 

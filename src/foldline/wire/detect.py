@@ -37,8 +37,8 @@ class Detected(NamedTuple):
 def detect(value: Any, given: str | None = None, default: str | None = None) -> Detected | None:
     """The format and shape of a JSON value; None if they are not clear.
 
-    If the value can be read in the format `given`, that format is used. `default` is used only if the format is not
-    clear.
+    `given` is the format that the caller named. It is used if the value can be read in it. `default` is used only if
+    the format is not clear.
     """
     if isinstance(value, Mapping):
         return _detect_object(value, given, default)
@@ -194,8 +194,9 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
 def _usual_format(model: Any, messages: Sequence[Mapping[str, Any]]) -> str:
     """The format in which the vendor of a model expects plain messages; "" if the vendor is unknown.
 
-    A name with a path (`anthropic/claude-…`) is that of a gateway, and system messages in the list are not those of
-    Anthropic. Both are written in OpenAI's format.
+    The result is also "" in two cases in which the request is written in OpenAI's format. Either the model name has a
+    path (`anthropic/claude-…`), which only gateways use, or the list has messages with other roles than user and
+    assistant.
     """
     if not isinstance(model, str) or "/" in model or any(message["role"] not in _TURNS for message in messages):
         return ""

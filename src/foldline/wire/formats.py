@@ -44,7 +44,7 @@ _PLAIN_FORMATS = ("anthropic", "openai", "openai-responses")
 
 
 class Lost(NamedTuple):
-    """A piece of content that the target format of a rendering cannot hold."""
+    """A piece of content that was lost, because the target format cannot hold it."""
 
     message: int
     """The index, in the rendered list, of the message that held this content."""
@@ -182,7 +182,7 @@ class StoredElements(NamedTuple):
 
     items: list[Any]
     complete: bool = True
-    """Whether `items` can be sent as they are. If False, the elements are rendered from the message's parts."""
+    """Whether `items` can be sent unchanged. If False, the elements are rendered from the message's parts."""
     lost: tuple[str, ...] = ()
 
 
@@ -197,7 +197,8 @@ class LogWriter:
     head_types: tuple[str, ...] = ()
     """Types of the leading lines. The first type describes the session, the others its settings.
 
-    Of the first type, the first line is kept. Of each other type, the last line is kept.
+    If there are several lines of the first type, the first of them is kept. For every other type, the last line is
+    kept.
     """
     id_fields: tuple[str, str] | None = None
     """The fields that hold a line's id and the id of its parent line."""

@@ -1,8 +1,9 @@
-"""Checks that the format which a caller named is the format of the input.
+"""Checks that the input has the format that the caller named.
 
 A parser keeps unknown blocks and ignores unknown fields, because a provider adds new ones at any time. So input in
-another format is often readable, but its calls, results or texts are missing. The check compares what the named format
-and the detected format read. Input that loses nothing is never refused.
+another format is often readable, but its calls, results or texts are missing. The check reads the input in the named
+format and in the detected format, and compares the results. If nothing is lost in the named format, the input is
+accepted.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def not_in_format(value: Any, name: str, other: Detected) -> WireError:
 
 
 def _loses_content(found: tuple[Message, ...], expected: tuple[Message, ...]) -> bool:
-    """Whether the messages that were found lack calls, results, a system text or all texts of the expected messages."""
+    """Whether `found` has fewer calls, results or system texts than `expected`, or no content although `expected` has
+    some.
+    """
     return any(have < want for have, want in zip(_counts(found), _counts(expected), strict=True))
 
 

@@ -1,7 +1,7 @@
 """Recognises answers in which a provider says that a request does not fit the window.
 
-An answer is given as bytes or as an exception of an SDK. Each known text is matched so exactly that no other
-refusal matches. A rate limit never matches.
+An answer is given as bytes or as an exception of an SDK. The patterns are so exact that no other refusal matches them.
+An answer about a rate limit never matches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _EXCLUDED = re.compile(r"rate limit|too many requests|\A(?:throttling error|serv
 _STATUSES = frozenset({400, 413, 422, 500})
 """HTTP statuses of answers that refuse a request as too large.
 
-Older llama.cpp servers use 500; it counts only together with their error type.
+Older llama.cpp servers answer with 500. This status counts only together with their error type.
 """
 MAX_TEXT = 20_000
 _CAUSES = 8
@@ -153,7 +153,7 @@ def stream_overflow(data: bytes) -> bytes | None:
 
 
 def _body_overflow(data: bytes) -> bytes | None:
-    """The same as `stream_overflow`, for a response that is not a stream. Some servers send errors with status 200."""
+    """Like `stream_overflow`, for a response that is not a stream. Some servers send errors with status 200."""
     if b'"error"' not in data[:40]:
         return b""
     try:

@@ -20,7 +20,7 @@ from foldline.wire.json_values import finite_json, is_json_object, sendable_valu
 _GOOGLE_FILES = re.compile(
     r"https?://(?:generativelanguage\.googleapis\.com|(?:www\.|m\.)?youtube\.com|youtu\.be)/", re.IGNORECASE
 ).match
-"""Addresses that only Gemini can read: uploaded files, and videos that are addressed by their page."""
+"""Addresses that only Gemini can read: uploaded files, and web pages of videos."""
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
 
@@ -53,16 +53,19 @@ def media_from(kind: str, url: str, wire: Wire) -> Media:
 
 
 def document(data: str, wire: Wire) -> Media:
-    """The media part for a document. `data` is a data URL, as OpenAI requires, or the bare base64 of some clients."""
+    """The media part for a document. `data` is a data URL, as OpenAI requires, or base64 text, as some clients write
+    it.
+    """
     mime, text = split_data_url(data) or ("", data)
     return Media(kind="document", mime=mime, data=text, wire=wire)
 
 
 def document_name(media: Media) -> str:
-    """The file name of a document; an invented name if it has none, because OpenAI requires a name with the data.
+    """The file name of a document. If it has none, a name is made up, because OpenAI requires a name with the data.
 
     >>> document_name(Media(kind="document", mime="text/plain"))
     'document.txt'
+
     """
     value = _file_fields(media)
     name = value.get("filename") or value.get("title")
@@ -135,13 +138,13 @@ def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
 
 
 def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
-    """The result; a failed result gets an additional text, which says that the call failed.
+    """The result. If it is a failure, a text is added that says that the call failed.
 
     This function is for formats without an error field.
     """
     if not result.is_error:
         return result
-    loss.add("is_error", "the format has no field for it: marked in the text instead")
+    loss.add("is_error", "the format has no field for a failure: the text says it instead")
     place, first = next(
         ((place, part) for place, part in enumerate(result.parts) if isinstance(part, Text)), (-1, None)
     )

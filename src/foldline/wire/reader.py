@@ -39,7 +39,7 @@ from foldline.wire.streaming.stream_events import EventAssembler, is_event_list
 _PEEK = 100
 """Number of lines of a file that are read to detect its format."""
 _DEEPEST_OBJECT = 4
-"""The depth down to which SDK objects are converted: list, message, content, block."""
+"""SDK objects are converted down to this depth: list, message, content, block."""
 
 
 _PATH = re.compile(r"[^\s{}]*[./\\][^\s{}]+")
@@ -258,7 +258,7 @@ def _is_object(text: str) -> bool:
 
 
 def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
-    """The next lines, up to and including the first line that is not blank."""
+    """The next lines, up to the first line that is not blank. This line is included."""
     taken: list[TextLine] = []
     for line in source:
         taken.append(line)
@@ -317,7 +317,7 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
 
 
 def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
-    """Raise an error about the first broken line.
+    """Raise the error of the first broken line, if there is one.
 
     The reader calls this function if no other line of the file can be read.
     """
@@ -327,7 +327,7 @@ def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
 
 
 def _format_of_most(lines: Sequence[JsonLine], known: _Known) -> Detected | None:
-    """The format of the lines that are messages, if more than half of the lines are; else None."""
+    """The format of the messages in these lines, if more than half of the lines are messages; else None."""
     values = [line.value for line in lines if isinstance(line.value, dict) and known.detect([line.value])]
     return known.detect(values) if 2 * len(values) > len(lines) else None
 

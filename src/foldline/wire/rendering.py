@@ -77,7 +77,7 @@ def elements(
 
 
 def with_joined_turns(rendered: list[tuple[Any, str | None]], target: Format) -> list[tuple[Any, str | None]]:
-    """The elements for a request that will be sent: if the provider demands it, those of one turn are merged.
+    """The elements. If the provider demands it, all elements of one turn are merged.
 
     A merged element has no original text.
     """

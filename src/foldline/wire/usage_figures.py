@@ -16,14 +16,14 @@ _LARGEST = 2**53
 """The largest number that is accepted as a token count; JSON readers may round larger ones."""
 
 
-def usage_with_cache_inside(  # noqa: PLR0913 (all are named at the call)
+def usage_with_cache_inside(  # noqa: PLR0913 (all are keyword-only)
     *, prompt: int, read: int, written: int, output: int, reasoning: int, total: int = 0
 ) -> Usage | None:
     """Usage of a server that includes the cached tokens in the prompt figure.
 
     If the figure for cached tokens is higher than the prompt figure, the prompt figure cannot include the cached
-    tokens. If `total` is 0 or has room for both, the cached tokens are added to the prompt. Otherwise the figure for
-    cached tokens is ignored. Cached tokens without any prompt are ignored, too.
+    tokens. If `total` is 0 or large enough for all figures together, the cached tokens are added to the prompt.
+    Otherwise the figure for cached tokens is ignored. Cached tokens without any prompt are ignored, too.
     """
     fresh = prompt - read - written
     if fresh < 0 and (not prompt or 0 < total < prompt + read + written + output):

@@ -96,7 +96,7 @@ def _elements(found: Detected, messages: Sequence[Message], loss: LossCollector,
     rendered = with_joined_turns(rendered, target) if join_turns else rendered
     made = [dumps(element) if raw is None else raw for element, raw in rendered]
     if lead:
-        loss.add("system", "a bare list has no place for it")
+        loss.add("system", "a bare list cannot hold it")
     return made
 
 

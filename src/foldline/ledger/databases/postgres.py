@@ -30,7 +30,10 @@ MIGRATING = 0x666F6C64
 """Number of the advisory lock that serializes migrations."""
 
 _NO_LOGIN = ("password authentication failed", "no password supplied", "no pg_hba.conf entry")
-"""Words of a server that refuses a user. The driver gives no error code if a connection cannot be opened."""
+"""Texts in the error of a server that refuses a login.
+
+The driver gives no error code if a connection cannot be opened.
+"""
 _NO_DATABASE = re.compile(r'FATAL: +database "[^"]*" does not exist')
 
 
@@ -125,7 +128,7 @@ class Postgres:
         # OFFSET stops the planner from scanning all messages backwards for the first match
         return f"SELECT rowid FROM (SELECT rowid FROM words WHERE {terms} OFFSET 0) AS matches", [*groups]  # noqa: S608
 
-    def check_integrity(self, connection: pool.Connection) -> list[str]:  # noqa: ARG002  # no query for it
+    def check_integrity(self, connection: pool.Connection) -> list[str]:  # noqa: ARG002  # no query is needed
         """Always an empty list: PostgreSQL checks its pages itself."""
         return []
 
@@ -206,8 +209,8 @@ class PostgresConnection:
 def _without_password(message: str, url: str) -> str:
     """An error message of the driver, without any part of the password in the address.
 
-    If a password contains `/` or `:`, the driver mistakes a part of the password for a host or a port, and quotes this
-    part.
+    If a password contains `/` or `:`, the driver takes a part of the password for a host or a port. Its message then
+    quotes this part.
     """
     user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
 

@@ -65,7 +65,8 @@ class Sqlite:
             tables = {name for (name,) in connection.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if tables and "migrations" not in tables:
                 raise LedgerCorrupt(f"{self.path} is a SQLite database, but not a ledger", hint="choose another file")
-            connection.run("PRAGMA journal_mode = WAL")  # SQLite does not wait if another process does this, too
+            # SQLite does not wait for a process that does the same; `run` retries
+            connection.run("PRAGMA journal_mode = WAL")
             connection.run("PRAGMA synchronous = FULL")
             connection.run("PRAGMA foreign_keys = ON")
             connection.run("PRAGMA secure_delete = ON")
@@ -78,7 +79,7 @@ class Sqlite:
     def prepare(self, connection: pool.Connection) -> None:
         """Do nothing: SQLite has no namespace for tables, and its write transaction already blocks other migrations."""
 
-    def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # the protocol passes it
+    def clock(self, connection: pool.Connection) -> float:  # noqa: ARG002  # required by the protocol
         """The time of this host. All processes that use the file run on this host."""
         return time.time()
 
@@ -137,7 +138,8 @@ class SqliteConnection:
                 return self.link.execute(sql, values).fetchall()
             except sqlite3.OperationalError as error:
                 end = end or time.monotonic() + self.wait_s - LOCK_STEP_S
-                name = getattr(error, "sqlite_errorname", "")  # an error of Python's own module has no name
+                # an error that Python's sqlite3 module raises itself has no name
+                name = getattr(error, "sqlite_errorname", "")
                 if not name.startswith("SQLITE_BUSY") or time.monotonic() >= end:
                     raise
                 time.sleep(RETRY_S)

@@ -119,7 +119,7 @@ class Account:
         return self.charge(model, size.tokens, output, gemini_body(self.next_name(), model, written, signature, usage))
 
     def next_name(self) -> str:
-        """The name of the next reply. The ids in the reply contain this name."""
+        """A new name for the next reply. All ids in the reply contain this name."""
         self._replies += 1
         return f"sim{self._replies:06d}"
 

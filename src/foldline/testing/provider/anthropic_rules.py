@@ -219,7 +219,7 @@ def _check_end(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
         return
     blocks = blocks_of(last.get("content"))
     if blocks and blocks[-1]["type"] in {"server_tool_use", *SERVER_RESULTS.values()}:
-        return  # a paused turn, sent back to be continued
+        return  # a paused reply is sent back, so that the provider continues it
     if len(messages) == 1 and _begins_with_compaction(last):
         return
     if not features.prefill:

@@ -30,7 +30,9 @@ Item = dict[str, Any]
 
 @dataclass(slots=True)
 class StoredResponses:
-    """The responses and items that an account stores, by id, and the reasoning item that each output item needs."""
+    """The responses and items that an account stores, by id. For each output item, the reasoning item that it needs is
+    stored, too.
+    """
 
     histories: dict[str, list[Item]] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)

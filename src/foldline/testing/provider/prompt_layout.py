@@ -84,7 +84,7 @@ class PromptReader:
 
 
 Measure = Callable[[Any], tuple[str, int]]
-"""A function that returns the text of a piece, and a number of tokens to add to those of the text."""
+"""A function that returns the text of a piece, and a number of tokens to add to the tokens of this text."""
 
 
 def _anthropic(body: dict[str, Any], *, is_new_claude: bool) -> Iterator[tuple[str, Any, Measure]]:

@@ -14,7 +14,7 @@ from foldline.errors import ConfigError, check_type
 from foldline.testing.provider.error_reply import ErrorReply
 
 _DIGEST_REQUEST = "Write the digest with exactly these sections:"
-"""The sentence by which a request of foldline for a digest is recognised. The section headings follow it."""
+"""The sentence by which foldline's requests for a digest are recognised. The section headings follow it."""
 _HEADING = re.compile(r"\\n(# [^\\]+)")
 """Matches a Markdown heading in JSON text, in which line breaks are escaped."""
 FailureKind = Literal["error", "timeout", "broken_stream", "stream_error", "garbage", "empty"]

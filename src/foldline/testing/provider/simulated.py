@@ -46,7 +46,7 @@ class ReceivedRequest:
 
 
 class SimulatedProvider:
-    """A provider on loopback that refuses what Anthropic, OpenAI and Gemini refuse.
+    """A provider on loopback that refuses the same requests as Anthropic, OpenAI and Gemini.
 
         with SimulatedProvider(models={"claude-opus-5": 200_000}) as provider:
             client = Anthropic(base_url=provider.url, api_key="x")

@@ -60,7 +60,8 @@ _QUOTED_CHARS = (1_000, 500, 250, 120, 60, 30)
 They are tried in this order until the digest fits.
 """
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
-"""Limits for one digest: a single call, because a completer makes its own retries and the host sets a deadline."""
+"""Limits for one digest. Only one call is made, because a completer makes its own retries and the host sets a deadline.
+"""
 
 
 class DigestText(NamedTuple):
@@ -128,7 +129,7 @@ def _digest_text(made: Any) -> DigestText:
 
 
 def _escaped(text: str, cause: str) -> DigestText:
-    """The digest. `REQUEST` is escaped below the header, so that no other text is read as a quoted request."""
+    """The digest. Below the header, `REQUEST` is escaped, so that no other text can look like a quoted request."""
     first, _, body = text.partition("\n")
     return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", cause)
 

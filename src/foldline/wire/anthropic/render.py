@@ -33,7 +33,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
     if base and not is_reply(base):
         return [{**base, "content": content}]
     if message.role == "system":
-        loss.add("system role", "only leading system messages have this role: sent as a user message")
+        loss.add("system role", "only leading messages may have the role system: sent as a user message")
     return [{"role": "assistant" if message.role == "assistant" else "user", "content": content}]
 
 
@@ -119,7 +119,7 @@ def _block(part: Part, loss: LossCollector) -> Any | None:
         case Media():
             return _media_block(part, base or {"type": part.kind}, loss)
         case Thinking():
-            loss.add("thinking", "only the model that wrote it can read it, and only unchanged")
+            loss.add("thinking", "only the model that wrote it can read it, and only if it is unchanged")
         case Opaque(kind=kind):
             loss.add(f"opaque {kind}".strip(), "unknown to Anthropic")
     return None
@@ -147,7 +147,7 @@ def _media_block(media: Media, base: dict[str, Any], loss: LossCollector) -> dic
         source = {"type": "url", "url": media.url}
     if source is not None:
         return {**(base if base.get("type") in ("image", "document") else {"type": media.kind}), "source": source}
-    why = "Anthropic takes JPEG, PNG, GIF, WebP, PDF and plain text, by value or address"
+    why = "Anthropic accepts JPEG, PNG, GIF, WebP, PDF and plain text, as data or as an address"
     return {"type": "text", "text": carry.media_placeholder(media, loss, why).text}
 
 

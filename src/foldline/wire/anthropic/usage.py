@@ -19,7 +19,7 @@ def anthropic_usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     last = value
-    for entry in list_at(value, "iterations") if "iterations" in value else ():  # rare, and this runs for every reply
+    for entry in list_at(value, "iterations") if "iterations" in value else ():  # most replies have no iterations
         if isinstance(entry, dict) and entry.get("type") in ("message", "fallback_message"):
             last = entry
     fresh, read = count_at(last, "input_tokens"), count_at(last, "cache_read_input_tokens")

@@ -23,7 +23,7 @@ _ROLES = {"model": "assistant", "function": "tool"}
 _SIDE_FIELDS = {"thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata"}
 """Fields of a part that are not its data."""
 _TEXT_KEYS = ("output", "result", "error")
-"""If a response object has a single key, and it is one of these, its value is the text of the result."""
+"""If the only key of a response object is one of these keys, its value is the text of the result."""
 
 
 def parse(value: Any, raw: str | None = None) -> Message:

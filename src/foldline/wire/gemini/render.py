@@ -27,7 +27,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
     if not parts:
         return []
     if message.role == "system":
-        loss.add("system role", "only the system instruction has this role: sent as a user message")
+        loss.add("system role", "only the system instruction may have the role system: sent as a user message")
     if wire is not None and element_format(wire.format) == NAME and isinstance(wire.value, Mapping):
         return [{**wire.value, "parts": parts}]
     return [{"role": "model" if message.role == "assistant" else "user", "parts": parts}]
@@ -132,7 +132,7 @@ def _render_media(part: Media, loss: LossCollector, *, in_result: bool) -> dict[
         return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
     if part.text:
         return {"text": part.text}
-    why = "a result of Gemini holds media only by value" if part.url else "neither data nor an address"
+    why = "in a result, Gemini accepts media only as data" if part.url else "neither data nor an address"
     return {"text": media_placeholder(part, loss, why).text}
 
 

@@ -95,7 +95,7 @@ class GeminiStream:
         return {**self._head, "candidates": candidates, "usageMetadata": self._usage}
 
     def _add(self, part: dict[str, Any], *, continues: bool) -> None:
-        """Process one part. The first text of a chunk continues the last text of the previous chunk."""
+        """Process one part. The first text of a chunk is appended to the last text of the previous chunk."""
         last = self._parts[-1] if self._parts else None
         call = object_at(part, "functionCall")
         if isinstance(last, _GeminiCall) and last.open and "functionCall" in part:

@@ -243,7 +243,7 @@ _FOR_OTHER_VENDORS = replace(GRAMMAR, image_types=IMAGE_TYPES)
 def model_grammar(model: Model) -> Grammar:
     """The rules for a model. OpenAI refuses fields that other servers accept.
 
-    In this format, a request for a model of Anthropic or Google goes to OpenAI or to a gateway that translates it. Both
+    If a request in this format names a model of Anthropic or Google, a gateway translates it. OpenAI and such gateways
     refuse images whose type is not in `IMAGE_TYPES`.
     """
     if model.vendor == "openai":

@@ -73,7 +73,7 @@ def _render_content(
             calls.append(unchanged)
         elif (piece := _piece(part, role, loss)) is not None:
             if calls and not base:
-                loss.add("order", "text after a call moves before it")
+                loss.add("order", "the text after a call was moved before the call")
             content.append(piece)
     if parts and not (content or calls or beside):
         return None

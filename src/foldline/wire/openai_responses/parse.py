@@ -190,12 +190,12 @@ def _output(output: Any, kind: str) -> tuple[Part, ...]:
     if isinstance(output, list):
         return tuple([_inner_part(part, kind) for part in output])
     if isinstance(output, dict) and "type" not in output and isinstance(output.get("content"), str):
-        return (Text(text=output["content"]),)  # what older Codex versions wrote for a failure
+        return (Text(text=output["content"]),)  # older Codex versions wrote this for a failure
     return (_inner_part(output, kind),)
 
 
 def _inner_part(value: Any, kind: str) -> Part:
-    """The part for one piece of an output. In the result of a function, a value without a type becomes JSON text."""
+    """The part for one item of an output. In the result of a function, a value without a type becomes JSON text."""
     is_plain = kind in ("function", "custom_tool") and not (isinstance(value, dict) and "type" in value)
     return Text(text=words_of(value)) if is_plain else content_part(value)
 
@@ -208,7 +208,7 @@ def thinking(value: dict[str, Any]) -> Thinking:
 
 
 def _call_id(value: dict[str, Any], key: str) -> str:
-    """The id that pairs a call with its answer. Local shell items may have only an item id, which is then used."""
+    """The id that pairs a call with its answer. For a local shell item without such an id, this is the item id."""
     found = value.get(key)
     if found is None and "local_shell" in value["type"]:
         found = value.get("id")

@@ -33,7 +33,7 @@ _OUTPUT_TYPES = {kind: name for name, kind in OUTPUTS.items()}
 _BLANK_IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 )
-"""One transparent pixel: a computer call must be answered with an image, even when the image was pruned."""
+"""An image of one transparent pixel. A computer call must be answered with an image, even if its image was pruned."""
 _SCREENSHOT = "computer_screenshot"
 """The type of an image in the output of a computer call. In all other places an image has the type `input_image`."""
 _PICTURE_KEYS = ("image_url", "file_id")
@@ -112,7 +112,7 @@ def result_item(result: ToolResult, base: dict[str, Any], loss: LossCollector) -
 
 
 def _words(result: ToolResult, loss: LossCollector) -> str:
-    """The text of a result, for kinds of calls that are answered with text only."""
+    """The text of a result. Some kinds of calls can be answered only with text."""
     text = ""
     for part in result.parts:
         if isinstance(part, Text):
@@ -147,7 +147,7 @@ def _screenshot(result: ToolResult, loss: LossCollector) -> dict[str, Any]:
 
 
 def _picture(kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    """The image `value` as an object of the type `kind`, with the same source."""
+    """The image `value` as an object of the type `kind`. The source of the image stays the same."""
     return {"type": kind, **{key: value[key] for key in _PICTURE_KEYS if value.get(key) is not None}}
 
 
@@ -191,7 +191,7 @@ def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
             return {"type": "refusal", "refusal": part.text}
         base = value if value.get("type") == kind else {"type": kind}
         if base.get("annotations") and base.get("text") != part.text:
-            base = {**base, "annotations": []}  # annotations point into the old text
+            base = {**base, "annotations": []}  # annotations refer to positions in the old text
         return {**base, "text": part.text}
     if own is None:
         loss.add(kind_of(part), "the Responses API has no place for it")

@@ -46,9 +46,9 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "apply_patch_call": _DONE,
     "apply_patch_call_output": _DONE,
 }
-"""The values for required fields that older versions of the API and some logs leave out."""
+"""Default values for required fields that older versions of the API and some logs leave out."""
 _LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-"""Items whose output must be a text or a list. Other outputs, which Codex sometimes logs, are converted."""
+"""Items whose output must be a text or a list. Codex sometimes logs other outputs, which are converted."""
 _EXECUTIONS = ("server", "client")
 _PHASES = ("commentary", "final_answer")
 
@@ -88,7 +88,7 @@ def _sendable_output(output: Any) -> Any:
     if output is None:
         return ""
     if isinstance(output, dict) and "type" not in output and isinstance(output.get("content"), str):
-        return output["content"]  # what older Codex versions wrote for a failure
+        return output["content"]  # older Codex versions wrote this for a failure
     if isinstance(output, dict) and "type" in output:
         return [_input_part(output)]
     if not isinstance(output, list):

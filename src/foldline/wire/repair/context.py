@@ -115,7 +115,8 @@ class RepairContext:
     replies: dict[Hashable, list[int]] = field(default_factory=dict)
     """For each key of a reply, the indexes of the messages with that key (see `repeated_replies`)."""
     predecessors: dict[int, int] = field(default_factory=dict)
-    """Maps the index of each system message in the list to the index of the last earlier message with another role."""
+    """Maps the index of each system message in the list to the index of the last message before it with another role.
+    """
     has_thinking: bool = False
     """Whether any message holds thinking or an opaque part."""
     is_first: bool = False

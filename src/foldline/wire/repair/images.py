@@ -19,7 +19,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*+={0,2}").fullmatch
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 _URL_SAFE = str.maketrans("-_", "+/")
 _ENDS = 64
-"""Number of characters at both ends of the data that are checked. The middle of large data is not read."""
+"""Number of characters that are checked at each end of the data. The middle of large data is not read."""
 _UNCHECKED = ("image/heic", "image/heif")
 """Types whose first bytes are not checked."""
 
@@ -52,9 +52,9 @@ def readable_image(part: Media, grammar: Grammar) -> Media | None:
 
 
 def _is_empty(wire: Wire | None) -> bool:
-    """Whether the wire form of an image without data and address has a type that needs one of them.
+    """Whether the wire form of an image is of a type that needs data or an address.
 
-    The result is False for a reference to an uploaded file, which needs neither.
+    This function is called for images that have neither. The result is False for a reference to an uploaded file.
     """
     value = wire.value if wire is not None and isinstance(wire.value, dict) else {}
     source = value.get("source")

@@ -54,7 +54,7 @@ class RepairedHistory:
         self.lock = Lock()
         """A lock for callers that share the object between threads."""
 
-    def __eq__(self, other: object) -> bool:  # only format and model decide on repairs; the stored part does not
+    def __eq__(self, other: object) -> bool:  # the stored part does not count: it is only a cache
         return isinstance(other, RepairedHistory) and (self.format, self.model) == (other.format, other.model)
 
     def __hash__(self) -> int:
@@ -179,7 +179,7 @@ def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
 
 
 def _last_split(run: RepairRun) -> int:
-    """The index in `run.out` of the last user message at which the history can be split; -1 if there is none.
+    """The index in `run.out` of the last user message after which the history can be split; -1 if there is none.
 
     In `run.out`, all messages before that user message come from earlier input messages, and all messages after it come
     from later input messages. The message at the returned index is never a placeholder that repair added.

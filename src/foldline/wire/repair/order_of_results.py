@@ -29,7 +29,7 @@ from foldline.wire.repair.results_for_calls import closing_result, orphan_as_tex
 
 
 class ResultOrder:
-    """Appends the messages to `out`. After each reply come the results of its calls."""
+    """Builds `out`, the list of messages in which every reply is followed by the results of its calls."""
 
     def __init__(self, entries: Sequence[RepairEntry], context: RepairContext) -> None:
         self.entries, self.context = entries, context
@@ -91,7 +91,7 @@ class ResultOrder:
         return not is_same_reply(before, entry)
 
     def _is_unanswered(self, slot: CallSlot) -> bool:
-        """True for a call that gets a closing result."""
+        """True for a call without a result, which gets a closing result."""
         return slot.answer is None and not slot.dropped and slot.call.kind not in self.context.grammar.open_calls
 
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:

@@ -20,7 +20,7 @@ from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, R
 
 
 class _SlotStack:
-    """A collection of calls. `first` returns the first unanswered call in the newest message that has one."""
+    """A stack of calls, grouped by message. `first` looks in the newest message that has an unanswered call."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[RepairEntry, deque[CallSlot]]] = []
@@ -126,7 +126,9 @@ def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context:
 
 
 def _set_second(answer: ResultSlot, first: ResultSlot | None, context: RepairContext) -> None:
-    """Drop a second result of a call if it is interim or repeats the first; otherwise mark it, to be sent as text."""
+    """Drop a second result of a call if it is interim or repeats the first result. Otherwise, mark it to be sent as
+    text.
+    """
     if answer.result.interim or (first is not None and answer.result.parts == first.result.parts):
         _drop_result(answer, context)
     else:

@@ -55,6 +55,6 @@ def with_signed_call(index: int, message: Message, context: RepairContext) -> Me
     value = context.grammar.signed_call(call.wire.value)
     if value is call.wire.value:
         return message
-    context.note("call-unsigned", index, "a call of another model got the value that stands for a signature")
+    context.note("call-unsigned", index, "a call of another model got a placeholder as its signature")
     signed = replace(call, wire=Wire(call.wire.format, value, exact=call.wire.exact))
     return message.with_parts(*(signed if part is call else part for part in message.parts))

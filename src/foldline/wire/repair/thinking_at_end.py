@@ -46,7 +46,7 @@ def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> 
 
 
 def _must_be_joined(message: Message, later: Message, context: RepairContext) -> bool:
-    """True for a message that ends with thinking, and that the renderer would not join with the later message."""
+    """True for a message that ends with thinking, if the renderer would not join it with the later message."""
     last = message.parts[-1] if message.parts else None
     if context.grammar.thinking_last or not isinstance(last, Thinking) or not context.own(last.wire):
         return False
@@ -55,8 +55,9 @@ def _must_be_joined(message: Message, later: Message, context: RepairContext) ->
 
 
 def _thinking_at_end(message: Message, followed: bool, context: RepairContext) -> tuple[set[int], bool]:
-    """The indexes of the thinking parts at the end of a message, and whether this or a later message of the reply has
-    other parts.
+    """The indexes of the thinking parts at the end of a message.
+
+    The second value says whether this message or a later message of the reply has other parts.
     """
     places = set[int]()
     followed = followed or not message.parts

@@ -55,7 +55,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """The message for an item. If the API does not know this type of item, the opaque parts are never sent."""
+    """The message for an item. If the API does not know this type of item, its opaque parts are never sent."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")
@@ -217,7 +217,9 @@ class _RolloutReader:
                 meta = replace(messages[place].meta, reply=f"codex-{reply.line}", usage=usage)
                 messages[place] = replace(messages[place], meta=meta)
         if self.copies and all(message.role == "system" for message in messages):
-            self.notes.append(ReadNote(0, "no items, only events: the messages are taken from those"))
+            self.notes.append(
+                ReadNote(0, "the file has only events and no items: the messages are taken from the events")
+            )
             messages = messages + self.copies
         return Transcript(
             format=NAME, messages=tuple(messages), model=self.model, notes=tuple(self.notes), window=self.window

@@ -91,7 +91,7 @@ class _TrajectoryReader:
             self.tools += list_at(arguments, "tools")
             content = string_at(arguments, "content") or string_at(event, "message") or string_at(event, "content")
             yield {"role": self._role(event), "content": content}
-        elif action:  # a version without calls: the action stands for one
+        elif action:  # this version records no calls, so a call is made from the action
             fields = arguments or {key: event[key] for key in ("command", "code", "path", "content") if key in event}
             made = {key: value for key, value in fields.items() if key != "thought"}
             text = string_at(arguments, "thought") or string_at(event, "thought")

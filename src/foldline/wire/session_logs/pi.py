@@ -195,7 +195,7 @@ def _blocks(parts: tuple[Part, ...], loss: LossCollector) -> list[Any]:
             case Media(kind="image", mime=mime, data=data) if data:
                 blocks.append({"type": "image", "data": data, "mimeType": mime})
             case Media(kind=kind):
-                loss.add(f"media {kind}", "pi holds images by value only")
+                loss.add(f"media {kind}", "pi accepts images only as data")
             case Opaque(kind=kind):
                 loss.add(f"opaque {kind}", "unknown to pi")
             case ToolResult():
@@ -241,7 +241,9 @@ def _path(entries: list[JsonLine]) -> tuple[list[JsonLine], list[ReadNote]]:
             break
         found = places.get(parent, place) if isinstance(parent, str) else place
         if parent is not ... and found >= place:
-            notes.append(ReadNote(entry.number, "its parent is not before it: read as a child of the line before"))
+            notes.append(
+                ReadNote(entry.number, "its parent does not come before it: read as a child of the previous line")
+            )
         place = found if found < place else place - 1
     taken = {entry.number for entry in path}
     off = (entry for entry in entries if entry.number not in taken)
