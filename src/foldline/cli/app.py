@@ -44,7 +44,7 @@ COMMANDS = {
     "demo": CommandEntry("Start here", "Replay a recorded session in a small window"),
     "inspect": CommandEntry("Transcripts", "Show what fills a transcript, what is broken, where it would fold"),
     "fold": CommandEntry("Transcripts", "Fold a transcript to a budget and write it in its own format"),
-    "replay": CommandEntry("Transcripts", "Compute what policies would have sent, cost and lost on old sessions"),
+    "replay": CommandEntry("Transcripts", "Compare policies on old sessions by tokens, cost and lost facts"),
     "usage": CommandEntry("Transcripts", "Show tokens and money by day, project, model or session"),
     "import": CommandEntry("Ledger", "Add transcripts or an exported ledger to a ledger"),
     "sessions": CommandEntry("Ledger", "List the sessions of a ledger"),
@@ -196,7 +196,7 @@ def _run() -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except SystemExit as done:  # click and rich exit with 1 on a broken pipe; no command does
+    except SystemExit as done:  # click and rich exit with 1 only on a broken pipe
         return done.code if isinstance(done.code, int) and done.code != 1 else 0
     except FoldlineError as error:
         from foldline.cli.shared.output import with_option_names  # noqa: PLC0415

@@ -35,7 +35,7 @@ from foldline.session.native_compaction import fold_at_native_summary
 @options.format_option
 @ledger_options
 @options.policy_options
-@options.output_options("Print one JSON object. Without -o, it has the text (with -o -: on standard error).")
+@options.output_options("Print one JSON object (to standard error with -o -). Without -o, it contains the text.")
 def handoff(source: str, to: str, out: str | None, location: LedgerLocation, as_json: bool, **flags: Any) -> None:
     r"""Write a hand-over of a session, so that another agent can continue it.
 

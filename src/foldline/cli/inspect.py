@@ -106,7 +106,7 @@ def _print_head(file: str, report: dict[str, Any], echo: Callable[..., None]) ->
         echo(f"cost so far ${cost['so_far']:,.2f}, from the reported usage")
     if cost["next_cached"] is not None:
         cached, uncached = cost["next_cached"], cost["next_uncached"]
-        echo(f"the next request costs ${cached:,.4f} if the cache holds it, else ${uncached:,.4f}, without the reply")
+        echo(f"cost of the next request, without its reply: ${cached:,.4f} if it is cached, else ${uncached:,.4f}")
     echo("")
 
 

@@ -129,6 +129,6 @@ def _print(answer: _Answer, *, all_owners: bool) -> None:
         echo(f'\n{OMISSION} marks omitted text: print a whole message with --handle "#…"', style="dim")
     if any(result.session for result in found):
         option = f'{owners}--handle "{found[0].handle}"'
-        echo(f"print a message with its handle, which names its session, too: {option}", style="dim")
+        echo(f"a handle also names the session; print a message with {option}", style="dim")
     if answer.others:
         echo(f"{plural(answer.others, 'session')} of other owners not searched: add --all-owners", style="dim")

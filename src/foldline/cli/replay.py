@@ -207,8 +207,8 @@ def _print(report: dict[str, Any], plot: str | None) -> None:
 def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
     first = report["policies"][0]
     over = sum(row["whole"] > row["usable"] for row in report["sessions"] if row["policy"] == first["policy"])
-    does_not_fit = f"; does not fit the window in {plural(over, 'session')}" if over else ""
-    yield f"everything: all messages in every request, without a fold{does_not_fit}; the percentages are shares of it"
+    does_not_fit = f"; too large for the window in {plural(over, 'session')}" if over else ""
+    yield f"everything: all messages in every request, without a fold{does_not_fit}; percentages are shares of this row"
     if not any(row["folds"] or row["refused"] for row in report["policies"]):
         window = max(row["window"] for row in report["sessions"])
         yield f"no fold was needed in a window of {window:,}; try a smaller one with --window TOKENS"
@@ -217,11 +217,11 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
             refused, requests = f"{row['refused']:,}", plural(row["requests"], "request")
             reasons = [each["refusal"] for each in report["sessions"] if each["policy"] == row["policy"]]
             reasons = [with_option_names(printable(reason)) for reason in reasons if reason]
-            which = "the largest" if len(reasons) == 1 else "the largest of the first such session"
+            which = "" if len(reasons) == 1 else " of the first such session"
             yield f"{printable(row['policy'])}: refused {refused} of {requests}, so its cost cannot be compared"
-            yield f"  {which}: {reasons[0]}"
+            yield f"  the largest refused request{which}: {reasons[0]}"
     if any(row["over"] for row in report["policies"]):
-        yield "over: requests that exceed the window by the model's counter, but not by the policy's"
+        yield "over: requests that fit the window by the policy's counter, but not by the model's counter"
     if first["unpriced"]:
         yield f"{plural(first['unpriced'], 'session')} without a known price, not in the cost"
     if report["skipped"]:

@@ -62,9 +62,7 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_jso
         return
     _print(groups, totals, overall)
     echo = line_printer()
-    echo(
-        "\nmissed: tokens that the request before had in the prompt cache and that were paid again, and what that cost"
-    )
+    echo("\nmissed: tokens that the previous request had left in the prompt cache, but that were paid again")
     if reader.unreported:
         echo(f"not counted as requests: {reader.unreported:,} replies for which the file reports no usage")
     if unpriced:

@@ -115,7 +115,7 @@ def _check(file: str | None, options: dict[str, Any]) -> None:
 
 def _run(file: str | None, options: dict[str, Any], signals: DeferredSignals) -> int:
     """Feed every line to the watcher; returns the exit code."""
-    failures = WriteFailures(lambda text: view.fail(text))  # noqa: PLW0108  # the view is made below, from this
+    failures = WriteFailures(lambda text: view.fail(text))  # noqa: PLW0108  # `view` is created below and needs `failures`
     view, splitter = _view(options["as_json"], options["pass_through"], failures), LineSplitter()
     copy = UnbufferedOutput(sys.stdout, "the copy of the stream", failures) if options["pass_through"] else None
 

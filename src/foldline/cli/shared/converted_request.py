@@ -1,4 +1,4 @@
-"""Writes a transcript as a request in a format of choice: messages, tools, model and the length of the reply.
+"""Writes a transcript as a request in a given format: messages, tools, model and the length of the reply.
 
 All other fields of a request mean something else in each format. They are copied to a request in the same format. For
 another format, they are left out and named.
@@ -54,7 +54,7 @@ def converted_request(view: View, found: Conversation, to: str, format: str | No
     if source != to:
         length, lost_fields = _length(fields, view)
         lost += lost_fields
-        lost += [Lost(REQUEST, name, f"set it again, as {to} writes it") for name in _other_fields(fields)]
+        lost += [Lost(REQUEST, name, f"set it again, in the form of {to}") for name in _other_fields(fields)]
         fields = {}
     if to == "anthropic" and "max_tokens" not in fields and length is None:
         length = view.window - view.usable
@@ -102,7 +102,7 @@ def _other_fields(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _length(fields: Mapping[str, Any], view: View) -> tuple[int | None, list[Lost]]:
-    """The largest length of the reply, at most what the policy reserves; None if the request names none."""
+    """The maximum length of the reply, but not more than the policy reserves; None if the request sets no length."""
     named = [*(fields.get(name) for name in _LENGTHS), pick(pick(fields, _CONFIG) or {}, _GEMINI_LENGTH)]
     asked = next((value for value in named if isinstance(value, int) and value > 0), None)
     room = view.window - view.usable

@@ -51,7 +51,7 @@ def _costs(axes: Any, report: dict[str, Any]) -> None:
     colours = [GREY, *(f"C{index}" for index in range(len(totals)))]
     bars = axes.barh(names, values, color=colours)
     for bar, row in zip(bars[1:], totals, strict=True):
-        if row["refused"]:  # the cost of the other requests is not the cost of the session
+        if row["refused"]:  # without the refused requests, the cost is not comparable
             bar.set(fill=False, hatch="///", edgecolor=GREY)
     refused = [0, *(row["refused"] for row in totals)]
     texts = [f"${value:,.2f}" if money else f"{value:,.0f}" for value in values]

@@ -1,4 +1,4 @@
-// What to do now: messages that are worth leaving out, with what that frees and costs.
+// What to do now: messages that are worth folding, with what a fold frees and costs.
 
 import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
@@ -13,7 +13,7 @@ export async function drawAdvice(card, context) {
   try {
     const { rows } = await get("advice", context.where);
     card.hidden = !rows.length;
-    put(card, h("div", { class: "card-head" }, h("h2", {}, "What to do now"), h("span", { class: "muted" }, "what takes room, and what a fold up to and with it would free")),
+    put(card, h("div", { class: "card-head" }, h("h2", {}, "What to do now"), h("span", { class: "muted" }, "messages that take much room, and what a fold up to and including each of them would free")),
       h("ul", { class: "advice" }, rows.map((row) => adviceRow(context, row))));
   } catch (error) {
     showFault(card, error);
@@ -24,7 +24,7 @@ function adviceRow(context, row) {
   const handle = `#${row.message}`;
   const effect = row.frees ? [h("b", {}, `frees ${tokens(row.frees)}`), ` (${row.leaves} ${/^#\d+$/.test(row.leaves) ? "leaves" : "leave"})`,
     row.saves !== null ? `, saves ${money(row.saves)} per request and ${row.costs ? `costs ${money(row.costs)} once` : "costs nothing, as the cache has expired"}` : "",
-    row.costs && row.pays_with !== null ? [", ", h("b", {}, `paid back after ${plural(row.pays_with, "request")}`)] : ""] : "would free nothing yet: its digest takes the room";
+    row.costs && row.pays_with !== null ? [", ", h("b", {}, `paid back after ${plural(row.pays_with, "request")}`)] : ""] : "would free nothing yet, because the digest would be as large";
   return h("li", {},
     h("span", { class: `chip a-${row.kind}` }, KINDS[row.kind]),
     h("div", { class: "advice-text" },

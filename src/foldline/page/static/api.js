@@ -2,7 +2,7 @@
 
 const TOKEN = "foldline-token";
 
-/** Takes the token from the address (#token=…) into the tab's storage, and out of the address. */
+/** Moves the token from the address (#token=…) to the storage of the tab. */
 export function takeToken() {
   const found = /[#&]token=([^&]+)/.exec(location.hash);
   if (!found) return;

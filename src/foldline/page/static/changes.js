@@ -1,4 +1,4 @@
-// The changes that the page can make. Each asks first, acts through the API, and can be taken back.
+// The changes that the page can make. Each change asks for confirmation, calls the API, and can be undone.
 
 import { get, post } from "./api.js";
 import { ask, attempt, openDialog, toast } from "./dialogs.js";
@@ -23,7 +23,7 @@ export async function pin(context, handle) {
     else context.showPin(message, done.pins[place]);
   });
   const isCopy = originalOf(done.pins[0]) && originalOf(done.pins[0]) !== done.messages[0];
-  toast(isCopy ? `A copy of ${done.pins[0]}${done.without_thinking ? " (without thinking)" : ""} was added as #${done.messages[0]}. It stays in every request until you unpin it, and then until the next fold.`
+  toast(isCopy ? `A copy of ${done.pins[0]}${done.without_thinking ? " (without thinking)" : ""} was added as #${done.messages[0]}. It stays in every request. After you unpin it, it stays until the next fold.`
     : `Pinned ${done.pins.join(", ")}: it stays in every request.`, { about: nameOf(context), undo: () => unpin(context, done.pins[0], true) });
   await context.refresh();
 }
@@ -124,7 +124,7 @@ function previewContent(context, found, close) {
       found.money_once !== null ? stat("Once, to rewrite the cache", found.money_once ? money(found.money_once) : "nothing, it has expired") : null,
       found.pays_with !== null && found.money_once ? stat("Paid back after", plural(found.pays_with, "request")) : null),
     digest?.facts ? h("p", { class: "muted small-text" }, FACTS) : null,
-    digest && digest.missing.length ? h("details", { class: "missing" }, h("summary", {}, `Left to recall: ${whole(digest.facts - digest.kept)} facts`),
+    digest && digest.missing.length ? h("details", { class: "missing" }, h("summary", {}, `Not in the digest: ${whole(digest.facts - digest.kept)} facts`),
       h("ul", {}, digest.missing.map((fact) => h("li", {}, h("bdi", {}, visible(fact)))))) : null,
     digest ? [h("h3", { title: writerOf(digest.by) }, `Digest by ${digest.by}, ${tokens(digest.tokens)} tokens`), shown, field] : h("p", {}, "The messages leave without a digest."),
     h("div", { class: "row end" }, digest ? edit : null, h("button", { class: "button", onclick: () => close() }, "Cancel"), go),

@@ -32,8 +32,8 @@ export async function ask(title, content, verb) {
 
 const [LONG_MS, SHORT_MS] = [30000, 12000];
 
-/** Shows a short message in place of the last one; `undo` adds a button that takes the change back, `about` names the session.
- * An error in a dialog stands in the dialog. */
+/** Shows a short message in place of the last one; `undo` adds a button that undoes the change, `about` names the session.
+ * An error in a dialog is shown inside the dialog. */
 export function toast(text, { undo = null, error = false, about = "" } = {}) {
   const area = (error && document.querySelector("dialog[open] .dialog-notes")) || document.getElementById("toasts");
   const node = h("div", { class: error ? "toast error" : "toast" }, h("span", {}, about ? h("small", {}, h("bdi", {}, about)) : null, text));

@@ -74,10 +74,10 @@ export function queryPattern(query) {
   return new RegExp([query.trim().split(/\s+/).map(escaped).join("\\s+"), ...starts].join("|"), "gi");
 }
 
-/** A pattern for a text as it stands, with any space between its words. */
+/** A pattern for an exact text, with any white space between its words. */
 export const exactPattern = (find) => new RegExp(find.trim().split(/\s+/).map(escaped).join("\\s+"), "gi");
 
-/** A pattern for a text in another one: the text as it stands, or else its words. */
+/** A pattern for a text in another text: the exact text if it occurs, else its words. */
 export function findPattern(text, find) {
   const whole = exactPattern(find);
   return text.search(whole) >= 0 ? whole : queryPattern(find);

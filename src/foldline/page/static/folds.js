@@ -1,4 +1,4 @@
-// The folds of a session: digest with its sources, loss report, difference to the fold before, and what to do with it.
+// The folds of a session: digest with its sources, loss report, difference to the previous digest, and buttons.
 
 import { get } from "./api.js";
 import { attempt, showFault } from "./dialogs.js";
@@ -41,7 +41,7 @@ export function foldsTab(panel, context) {
     }
   }
 
-  /** Moves to the chosen fold: its heading gets the focus and comes into sight. */
+  /** Moves to the chosen fold: its heading gets the focus and is scrolled into view. */
   function reveal() {
     const heading = detail.querySelector("h2");
     heading.tabIndex = -1;
@@ -92,7 +92,7 @@ function foldView(context, fold) {
         digest?.usage ? stat("Digest model", `${tokens(digest.usage.input + digest.usage.cache_read + digest.usage.cache_write, true)} read, ${tokens(digest.usage.output, true)} written`) : null,
         fold.stubs ? stat("Results shortened", whole(fold.stubs)) : null,
         fold.stays.length ? stat("Stayed in the request", fold.stays.slice(0, 6).map((one) => `#${one.message} (${one.why})`).join(", ") + (fold.stays.length > 6 ? ` and ${fold.stays.length - 6} more` : "")) : null),
-      digest?.cause ? h("p", { class: "fault" }, `No model wrote it: ${digest.cause}.`) : null),
+      digest?.cause ? h("p", { class: "fault" }, `No model wrote the digest: ${digest.cause}.`) : null),
     digest ? lossReport(context, fold) : h("div", { class: "card" }, h("p", {}, "This fold has no digest of its own.")),
     digest ? digestCard(context, fold) : null,
   ];
@@ -104,7 +104,7 @@ function foldState(context, fold) {
   const applied = appliedFold(context.report);
   if (!fold.taken_back_at) return h("p", { class: "muted" }, `Fold ${applied.number} replaced this fold. To unfold this one, take back the newer folds first.`);
   const why = fold.can_refold ? "“Fold again” restores it with the same digest."
-    : fold.is_final ? "It cannot be restored, because a newer fold was made since." : "To restore it, restore the fold that was taken back after it first.";
+    : fold.is_final ? "It cannot be restored, because a newer fold was made since." : "To restore it, first restore the fold that was taken back after it.";
   return h("p", { class: "hint" }, `Taken back on ${moment(fold.taken_back_at)}: its messages are in the request again. ${why}`);
 }
 
@@ -163,7 +163,7 @@ function lostFacts(context, fold, lost) {
   return lost > fold.digest.missing.length ? [part, list, more] : [list];
 }
 
-/** A lost fact. It leads to the message that it comes from, at the place where it stands. */
+/** A lost fact. The link leads to its place in the message that it comes from. */
 function lostFact(context, fact) {
   const [, text, number] = /^([^]*?)\s*(?:\[#([0-9]+)[0-9, #-]*\])?$/.exec(fact);
   const find = text.slice(0, 200);

@@ -62,7 +62,7 @@ export function showMark(node, wanted, reveal) {
   return true;
 }
 
-/** The time, the model and the size of a message, and where else it stands. */
+/** The time, the model and the size of a message, and the number of its copy or original. */
 export function details(context, message) {
   const facts = [moment(message.at), message.model, `${whole(message.tokens)} tokens`];
   if (message.prompt_tokens) facts.push(`answers a request of ${whole(message.prompt_tokens)} tokens`);
@@ -74,7 +74,7 @@ export function details(context, message) {
 
 function stubbed(seek) {
   return [h("h4", {}, "What the model sees"), parts({ ...seek, wanted: null }, seek.message.shown),
-    h("details", { class: "whole", open: Boolean(seek.wanted) }, h("summary", {}, "The whole, from the ledger"), parts(seek, seek.message.parts))];
+    h("details", { class: "whole", open: Boolean(seek.wanted) }, h("summary", {}, "The whole message, from the ledger"), parts(seek, seek.message.parts))];
 }
 
 function parts(seek, list) {
@@ -87,7 +87,7 @@ function heading(part) {
   return names[part.type] ? h("h4", {}, names[part.type]) : null;
 }
 
-/** The text of a part, in pieces. The text that is looked for is marked, and shown however far down it stands. */
+/** The text of a part, in pieces. The text that is searched for is marked, and shown even if it is far down. */
 function body(seek, part, place) {
   if (!part.text) return null;
   const { context, message, wanted } = seek;

@@ -102,5 +102,5 @@ function holdout(found) {
   return h("section", { class: "card", "aria-label": "Hold-out" }, h("h2", {}, "Hold-out comparison"), h("div", { class: "stat-row" },
     stat("With folds", `${money(found.folded.per_request)} per request (${plural(found.folded.sessions, "session")})`),
     stat("Only observed", `${money(found.held_out.per_request)} per request (${plural(found.held_out.sessions, "session")})`),
-    stat("Saved per request", certain ? `${money(found.difference)}, 95%: ${money(found.low)} to ${money(found.high)}` : `${money(found.difference)}; too few sessions to say how sure`)));
+    stat("Saved per request", certain ? `${money(found.difference)}, 95%: ${money(found.low)} to ${money(found.high)}` : `${money(found.difference)}; too few sessions for a 95% interval`)));
 }

@@ -1,4 +1,4 @@
-// Search over everything that was ever said: in one session, in all sessions of its owner, or in the whole ledger.
+// Search of all messages: in one session, in all sessions of its owner, or in the whole ledger.
 
 import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
@@ -10,7 +10,7 @@ import { sessionLink } from "./sessions.js";
 const FIRST = 10;
 const STATES = { related: "related", near: "near a match" };
 
-/** Whether a line has words of the query (`match`), was found for its meaning (`related`), or only stands near such a line (`near`). */
+/** Whether a line has words of the query (`match`), was found for its meaning (`related`), or is only near such a line (`near`). */
 function stateOf(line, pattern) {
   if (!line.match) return "near";
   return visible(line.text).search(pattern) >= 0 ? "match" : "related";

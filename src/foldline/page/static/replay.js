@@ -1,4 +1,4 @@
-// What policies would have done with a transcript. It is read by foldline on this machine and stored nowhere.
+// What policies would have done with a transcript. foldline reads the transcript on this machine and does not store it.
 
 import { post } from "./api.js";
 import { showFault } from "./dialogs.js";
@@ -14,7 +14,7 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 /** The policies that are compared, each with what it does. */
 const POLICIES = {
   balanced: "folds at 90% of the usable window, down to half of it",
-  thrifty: "folds when the messages that can leave have cost as much as a fold costs, or when the cache has expired",
+  thrifty: "folds when the foldable messages have cost as much as a fold would cost, or when the cache has expired",
   verbatim: "never folds; a request that does not fit is refused",
 };
 /** The file, the choices and the result that are shown again after another view. */
@@ -36,7 +36,7 @@ export async function showReplay(main) {
   const format = h("select", { id: "format", onchange: () => { if (file) run(); } }, h("option", { value: "" }, "Detect the format"),
     Object.entries(FORMATS).map(([value, title]) => h("option", { value }, title)));
   const body = h("div", { "aria-live": "polite" });
-  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Replay"), h("p", { class: "muted" }, "What would policies have sent, cost and lost?")),
+  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Replay"), h("p", { class: "muted" }, "What would each policy have sent, what would it have cost, and which facts would be lost?")),
     field, drop, h("div", { class: "tools" }, h("label", { class: "hide", for: "window" }, "Window"), size, h("label", { class: "hide", for: "format" }, "Format"), format), body));
   document.title = "foldline: replay";
 

@@ -110,8 +110,8 @@ export function requestChart(box, { chosen, choose, linkTo }) {
     return places;
   }
 
-  /** The numbers of the folds and unfolds above the chart, as links to the fold. A number that would cover another one stands
-   * in the second row; where there is no room in either row, a dot stands for the number. */
+  /** The numbers of the folds and unfolds above the chart, as links to the fold. A number that would cover another one is
+   * in the second row. If there is no room in either row, a dot is drawn instead. */
   function drawLabels(made) {
     const ends = [-1e9, -1e9];
     put(labels, h("span", { class: "muted" }, "folds"), [...foldPlaces()].map(([before, marks]) => {

@@ -1,4 +1,4 @@
-// The requests of a session: the chart, the scrubber, and the window as it was at any request, compared with another.
+// The requests of a session: the chart, the slider, and the window at one request, compared with another request.
 
 import { get } from "./api.js";
 import { toast } from "./dialogs.js";
@@ -9,7 +9,7 @@ import { requestChart } from "./request_chart.js";
 
 const WHY = {
   "not in any message": HIDDEN_WHY, note: "Texts that foldline or its user added, for example pins", stubs: "Long results of which the request has only the beginning",
-  digest: "The summary that stands for earlier messages", "tool definitions": "The tools that the model may call",
+  digest: "The summary that replaces earlier messages", "tool definitions": "The tools that the model may call",
 };
 
 export function requestsCard(card, context) {
@@ -67,7 +67,7 @@ export function requestsCard(card, context) {
         h("span", {}, `${tokens(row.missed, true)} tokens${row.missed_usd ? ` (${money(row.missed_usd)})` : ""}: `, withHandles(row.cause, context.linkTo)))))) : null);
   }
 
-  /** Takes a number from a field. A request that does not exist is named, and the field goes back to the chosen one. */
+  /** Takes a number from a field. If there is no such request, a message says so, and the field shows the chosen request again. */
   function ask(field, use) {
     const number = Number(field.value) || 0;
     const most = answer.requests.length;

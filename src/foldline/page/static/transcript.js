@@ -261,7 +261,7 @@ export function transcriptTab(panel, context) {
   panel.addEventListener("focusin", (event) => { // a row that arrives late does not take the focus from where the user went meanwhile
     if (!scroller.contains(event.target)) awaited = -1;
   });
-  scroller.addEventListener("click", (event) => { // what opens or closes grows below its own place
+  scroller.addEventListener("click", (event) => { // the clicked row keeps its place; only the rows below it move
     const item = Number(event.target.closest(".item")?.dataset.item ?? -1);
     if (item >= 0) { placed = scroller.scrollTop; held = { item, top: offsetOf(item) - placed }; }
   }, { capture: true });
@@ -361,7 +361,7 @@ function foldLine(context) {
     if (!event.target.open || text.dataset.loaded) return;
     const found = await attempt(() => get("fold", { ...context.where, number: fold.number }));
     if (found) { text.dataset.loaded = "1"; put(text, withHandles(visible(found.digest.text), context.linkTo)); }
-  } }, h("summary", { title: writerOf(digest.by) }, `Digest by ${digest.by}: ${tokens(digest.tokens)} tokens stand for them`,
+  } }, h("summary", { title: writerOf(digest.by) }, `Digest by ${digest.by}: ${tokens(digest.tokens)} tokens replace them`,
     digest.facts ? `, ${percent(digest.kept / digest.facts)} of the facts` : ""), text) : h("p", { class: "muted" }, fold?.reason || "");
   return [
     h("div", { class: "fold-line" }, h("span", {}, "Fold line")),

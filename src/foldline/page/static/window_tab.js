@@ -71,10 +71,10 @@ export function windowTab(panel, context) {
         roomLeft(found),
         stat("Requests", whole(found.requests.length)),
         found.cost.usd !== null ? stat("Cost", money(found.cost.usd)) : null,
-        found.cost.missed_usd ? stat("of it for cache misses", money(found.cost.missed_usd)) : null,
+        found.cost.missed_usd ? stat("of this for cache misses", money(found.cost.missed_usd)) : null,
         stat("Folds", whole(report.folds)),
         saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
-        saving.tokens > 0 && saving.money !== null ? stat("Saved by folds, net", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`, "Compared with sending the whole conversation each time, less what folds cost: they make the provider write its cache again.") : null);
+        saving.tokens > 0 && saving.money !== null ? stat("Saved by folds, net", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`, "Compared with sending the whole conversation in every request. The cost of folds is subtracted: they make the provider write its cache again.") : null);
       chart.draw(found);
       await drawAdvice(todo, context);
     } catch (error) {
