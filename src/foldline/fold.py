@@ -12,10 +12,18 @@ from typing import Any, NamedTuple
 
 from foldline.message import Message, Usage
 
+COUNTED_NAMES, LISTED_FACTS = 150, 20
+"""Maximum numbers in a loss report: of names, paths and numbers that count as facts, and of missing facts that it
+lists. The names that are most likely to be needed again are counted.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The loss report: how many facts of the folded messages the digest shows, and which facts are missing."""
+    """The loss report: how many facts of the folded messages the digest shows, and which facts are missing.
+
+    Facts are a sample of the folded messages: of the names, paths and numbers, at most `COUNTED_NAMES` are counted.
+    """
 
     facts: int
     """Number of facts in the folded messages."""
@@ -26,7 +34,7 @@ class Loss:
     `kept`.
     """
     missing: tuple[str, ...] = ()
-    """Facts that the digest does not show, the most important first; `recall` finds them."""
+    """At most `LISTED_FACTS` facts that the digest does not show, the most important first; `recall` finds them."""
     unsourced: tuple[str, ...] = ()
     """Claims of the digest that no folded message supports."""
 
@@ -39,9 +47,11 @@ class Loss:
         lines = [f"{self.kept:,} of {self.facts:,} facts are shown ({self.coverage:.0%})"]
         if self.carried:
             lines[0] += f", {self.carried:,} of them added below the model's text"
+        if self.facts:
+            lines.append(f"facts are a sample: of names, paths and numbers, at most {COUNTED_NAMES} are counted")
         left = self.facts - self.kept
         if left:
-            most = ", the most important" if left > len(self.missing) else ""
+            most = f", the {len(self.missing):,} most important" if left > len(self.missing) else ""
             lines += [
                 f"{left:,} {'is' if left == 1 else 'are'} only available by recall{most}:",
                 *(f"  {fact}" for fact in self.missing),

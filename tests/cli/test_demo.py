@@ -21,7 +21,7 @@ def test_the_demo_folds_several_times_and_ends_with_a_summary() -> None:
     assert done.stdout.count("─── fold ") >= 3
     assert "FL-2231" in done.stdout
     assert "AssertionError" in done.stdout, "recall gives back what was folded"
-    assert "facts: the names, paths, numbers" in done.stdout, "facts are explained where they are counted"
+    assert "facts: the requests, errors and changed files" in done.stdout, "facts are explained where they are counted"
     assert "User: Now the policy: refuse preview_chars" in done.stdout, "the digest says what was asked"
     assert "can still be searched" in done.stdout
     assert done.stdout.rstrip().splitlines()[-1].lstrip().startswith("foldline recall")

@@ -13,7 +13,7 @@ from foldline.digest.local import local_digest_text, with_certain_facts
 from foldline.digest.markup import HEADINGS
 from foldline.digest.turns import shorten_request
 from foldline.fold import Digest, Fold, Loss
-from foldline.message import Message, user
+from foldline.message import Message, assistant, user
 from foldline.policy import Policy
 from support.work import Work, works
 
@@ -145,12 +145,26 @@ def test_a_printed_fold_names_the_missing_facts() -> None:
         "39 messages left the view (1 before the cut stays): ~38,000 → ~12,000 tokens. request above 85%",
         "replaced by a digest of 900 tokens, written by claude-haiku-4-5",
         "10 of 12 facts are shown (83%), 3 of them added below the model's text",
+        "facts are a sample: of names, paths and numbers, at most 150 are counted",
         "2 are only available by recall:",
         "  Never log [#1]",
         "  a.go [#4]",
         "claimed by the digest but not found in the folded messages:",
         "  b.go",
     ]
+
+
+def test_a_loss_report_says_that_it_counts_and_lists_a_sample() -> None:
+    loss = audit("", extract_facts([user(" ".join(f"part_{number}.py" for number in range(400)))], 0))
+    assert (loss.facts, loss.kept, len(loss.missing)) == (1, 0, 1), "the names of a prompt count with the prompt"
+    work = [user("Look."), assistant("\n".join(f"see part_{number}.py" for number in range(400)))]
+    printed = str(audit("", extract_facts(work, 0))).split("\n")
+    assert printed[:3] == [
+        "0 of 151 facts are shown (0%)",
+        "facts are a sample: of names, paths and numbers, at most 150 are counted",
+        "151 are only available by recall, the 20 most important:",
+    ]
+    assert len(printed) == 3 + 20
 
 
 def test_every_fold_of_a_session_has_a_loss_report() -> None:

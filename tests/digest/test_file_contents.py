@@ -106,7 +106,7 @@ def test_a_large_digest_prefers_the_file_that_the_user_named() -> None:
     assert sum(line in text for line in named) > 5 * sum(line in text for line in other)
 
 
-def test_a_large_digest_shows_imports_and_long_lines() -> None:
+def test_a_large_digest_shows_settings_before_other_lines_and_imports_last() -> None:
     work = Work()
     imports = [f"use crate::stage_{number}::{{compute_part, options}};" for number in range(20)]
     long = [
@@ -115,12 +115,15 @@ def test_a_large_digest_shows_imports_and_long_lines() -> None:
     short = [f"let part_{number} = compute_part(options);" for number in range(250)]
     assert all(160 < len(line) <= 240 for line in long)
     work.ask("Make it faster.")
+    settings = [f"limit_{number} = {4711 + number}" for number in range(20)]
+    work.call("Read", numbered(*settings), file_path="/w/limits.toml")
     work.call("Read", numbered(*imports, *short, *long), file_path=PATH)
     for _ in range(20):
         work.call("Bash", "ok", command="cargo test")
     text = digest_of(work, 16_000)
-    assert all(line in text for line in (*imports, *long))
-    assert not all(line in text for line in short)
+    assert all(line in text for line in (*settings, *long))
+    assert any(line in text for line in short)
+    assert not any(line in text for line in imports)
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -56,7 +56,7 @@ NEXT = (
     ("foldline import FILE", "add it to a ledger, and then"),
     ("foldline recall QUESTION", "search all its messages, folded or not"),
 )
-FACTS = "facts: the names, paths, numbers, errors, requests and decisions in the folded messages"
+FACTS = "facts: the requests, errors and changed files in the folded messages, and a sample of their names and values"
 TURN_STARTS = ("User: ", "Agent: ")
 """Prefixes of the digest lines that hold the user's requests and the agent's answers."""
 

@@ -23,16 +23,11 @@ from foldline.digest.extract.identifiers import (
 )
 from foldline.digest.markup import entry, is_local_digest, quote, quote_lines, read_entries, turn_entry
 from foldline.digest.turns import FIRST_FORGOTTEN, FORGOTTEN, LAST_FORGOTTEN, MAX_TURNS
-from foldline.fold import Loss
+from foldline.fold import COUNTED_NAMES, LISTED_FACTS, Loss
 from foldline.plan.timeline import handle
 
 AUDITED_KINDS = ("open", "failed", "modified", "produced", "error")
 """Kinds of facts that a digest should show, the most important first."""
-_MAX_REPORTED = 20
-_MAX_IDENTIFIERS = 150
-"""Maximum number of identifiers that count as facts. The identifiers that are most likely to be needed again are
-taken.
-"""
 _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160
@@ -119,7 +114,7 @@ def _has_most(words: Collection[str], lower: str) -> bool:
 
 
 def audit(
-    text: str, facts: Facts, *, kept_indexes: Collection[int] = (), max_reported: int | None = _MAX_REPORTED
+    text: str, facts: Facts, *, kept_indexes: Collection[int] = (), max_reported: int | None = LISTED_FACTS
 ) -> Loss:
     """The loss report of a digest. Facts of messages in `kept_indexes` are ignored.
 
@@ -139,7 +134,7 @@ def audit(
         facts=len(audited) + forgotten,
         kept=kept,
         missing=tuple(missing[:max_reported]),
-        unsourced=tuple(dict.fromkeys(_unsourced_claims(text, facts)))[:_MAX_REPORTED],
+        unsourced=tuple(dict.fromkeys(_unsourced_claims(text, facts)))[:LISTED_FACTS],
     )
 
 
@@ -179,7 +174,7 @@ def _other_facts(facts: Facts, kept_indexes: Collection[int], requested: Collect
     known = {*requested, *(name for _, name in settings)}
     names = [name for name, it in identifiers.items() if it.last_index not in kept_indexes and name not in known]
     names.sort(key=lambda name: (-reuse_probability(identifiers[name], facts.end), name))
-    for name in names[:_MAX_IDENTIFIERS]:
+    for name in names[:COUNTED_NAMES]:
         line = identifiers[name].line
         shown = _line_with(name, line)
         if shown in quoted:

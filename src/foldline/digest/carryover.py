@@ -1,8 +1,9 @@
 """The carryover of a local digest: identifiers of files and commands, lines that are likely to be edited, and settings.
 
 An identifier cannot be guessed, so the digest names the identifiers that are most likely to be needed again, as many as
-fit. If the budget is large, the digest also shows whole lines of recently used files, because an edit must quote whole
-lines. If room is left, the digest shows settings: lines that give a name a value, the newest first.
+fit. If the budget is large, the digest first shows settings (lines that give a name a value), the newest first. Then it
+shows other lines of recently used files, because an edit must quote whole lines. Lines that import something come last.
+If the budget is small, settings are shown if all identifiers fit.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
-from foldline.digest.extract.file_contents import FileLine, edit_probabilities
+from foldline.digest.extract.file_contents import IMPORT, edit_probabilities
 from foldline.digest.extract.identifiers import reuse_probability
 from foldline.digest.markup import has_instruction, quote
 from foldline.plan.timeline import handles_of
 
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
 """Of the budget above `_FILE_LINES_FROM` characters, the share `_FILE_LINES_SHARE` is used for whole lines of files."""
+_SETTINGS_SHARE = 0.25
+"""Of the characters for whole lines, the largest share for settings."""
 _SEPARATOR_CHARS, _LINE_CHARS, _LABEL_CHARS = 3, 10, 24
 """Estimated numbers of characters: of a separator, of the dash and the handle of a line together, and of the file name
 at the start of a line.
@@ -39,6 +42,15 @@ enough, names of files are written with their folder.
 _NAME = re.compile(r"\w+")
 
 
+class _Line(NamedTuple):
+    """A line of a file or a command that the digest may show. Settings have the number 0."""
+
+    source: str
+    text: str
+    message_index: int
+    number: int = 0
+
+
 class _Group(NamedTuple):
     """The lines and identifiers that the digest shows for one file or command."""
 
@@ -55,68 +67,73 @@ def carryover_lines(
     Identifiers in the text `shown` and in messages in `kept_indexes` are left out. The function `label` returns the
     start of the line for a file or a command.
     """
-    reuse = {name: reuse_probability(found, facts.end) for name, found in facts.identifiers.items()}
+    names = _unshown_names(facts, kept_indexes, shown)
+    lines_room = max(0, int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
+    settings_room = max(int(lines_room * _SETTINGS_SHARE), room - sum(len(name) + 1 for name in names))
+    used, taken, sources = 0, dict[str, _Line](), set[str]()
+    settings, file_lines = _settings(facts, kept_indexes, shown), _file_lines(facts, kept_indexes)
+    for limit, candidates in ((settings_room, settings), (lines_room, file_lines)):
+        for line in candidates if limit > 0 else ():
+            cost = len(line.text) + _SEPARATOR_CHARS + (0 if line.source in sources else _LINE_CHARS + _LABEL_CHARS)
+            if used + cost <= limit and line.text not in taken and not has_instruction(line.text):
+                taken[line.text] = line
+                sources.add(line.source)
+                used += cost
+            elif limit - used < _LINE_CHARS + _LABEL_CHARS:
+                break
     groups: dict[str, _Group] = {}
-    for path, line in _file_lines(facts, kept_indexes, int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE)):
-        group = groups.setdefault(path, _Group([], [], []))
+    for line in sorted(taken.values(), key=lambda line: line.number):
+        group = groups.setdefault(line.source, _Group([], [], []))
         group.lines.append(quote(line.text))
         group.indexes.append(line.message_index)
-    told = "\n".join([shown, *(line for group in groups.values() for line in group.lines)])
-    words = set(_NAME.findall(told))
-    wanted = {
-        name: probability / (len(name) + _NAME_BIAS)
-        for name, probability in reuse.items()
-        if facts.identifiers[name].last_index not in kept_indexes
-        and not (name in words if name.isidentifier() else name in told)
-    }
-    names, left = list[str](), room - len(told) + len(shown) - _LINE_CHARS * len(groups)
-    free = left - sum(len(name) + 1 for name in wanted)
-    for (source, name), (text, index) in sorted(facts.settings.items(), key=lambda item: -item[1][1]):
-        cost = len(text) + _SEPARATOR_CHARS + (0 if source in groups else _LINE_CHARS + len(label(source)))
-        if cost <= free and index not in kept_indexes and text not in told and not has_instruction(text):
-            group = groups.setdefault(source, _Group([], [], []))
-            group.lines.append(quote(text))
-            group.indexes.append(index)
-            free, left = free - cost, left - cost
-            wanted.pop(name, None)
-    for name in sorted(wanted, key=lambda name: (-wanted[name], name)):
+    if groups:
+        names = _unshown_names(facts, kept_indexes, "\n".join([shown, *taken]))
+    left, listed = room - used, list[str]()
+    for name in sorted(names, key=lambda name: (-names[name], name)):
         left -= len(name) + 1
         if left < 0:
             break
-        names.append(name)
-    lines = _format(facts, groups, names, label)
-    while names and (excess := sum(map(len, lines)) + len(lines) - room) > 0:
-        while names and excess > 0:
-            excess -= len(names.pop()) + 1
-        lines = _format(facts, groups, names, label)
+        listed.append(name)
+    lines = _format(facts, groups, listed, label)
+    while listed and (excess := sum(map(len, lines)) + len(lines) - room) > 0:
+        while listed and excess > 0:
+            excess -= len(listed.pop()) + 1
+        lines = _format(facts, groups, listed, label)
     return lines
 
 
-def _file_lines(facts: Facts, kept_indexes: Collection[int], room: int) -> Iterator[tuple[str, FileLine]]:
-    """The file lines that are most likely to be edited next, with the paths of their files.
+def _unshown_names(facts: Facts, kept_indexes: Collection[int], shown: str) -> dict[str, float]:
+    """The identifiers that a text does not show, each with its weight."""
+    words = set(_NAME.findall(shown))
+    return {
+        name: reuse_probability(it, facts.end) / (len(name) + _NAME_BIAS)
+        for name, it in facts.identifiers.items()
+        if it.last_index not in kept_indexes and not (name in words if name.isidentifier() else name in shown)
+    }
 
-    Lines are chosen by the probability of an edit, divided by the length of the line. A line that occurs in several
-    files is returned once. Lines that a message in `kept_indexes` shows are left out.
+
+def _settings(facts: Facts, kept_indexes: Collection[int], shown: str) -> Iterator[_Line]:
+    """The settings that a text does not show, newest first."""
+    for (source, _), (text, index) in sorted(facts.settings.items(), key=lambda item: -item[1][1]):
+        if index not in kept_indexes and text not in shown:
+            yield _Line(source, text, index)
+
+
+def _file_lines(facts: Facts, kept_indexes: Collection[int]) -> Iterator[_Line]:
+    """The lines of files, those that are most likely to be edited next first.
+
+    The order is by the probability of an edit, divided by the length of the line, but lines that import something come
+    last. Lines that a message in `kept_indexes` shows are left out.
     """
-    if room <= 0:
-        return
     weighed = [
-        (-probability / len(line.text), path, line.number, line)
+        (IMPORT.match(line.text) is not None, -probability / len(line.text), path, line.number, line)
         for probability, path, line in edit_probabilities(facts.files, facts.end, facts.identifiers)
     ]
-    weighed.sort(key=lambda each: each[:3])
+    weighed.sort(key=lambda each: each[:4])
     seen = {line.text for *_, line in weighed if line.message_index in kept_indexes}
-    taken, opened = list[tuple[str, int, FileLine]](), set[str]()
-    for _, path, number, line in weighed:
-        cost = len(line.text) + _SEPARATOR_CHARS + (0 if path in opened else _LINE_CHARS + _LABEL_CHARS)
-        if cost <= room and line.text not in seen and not has_instruction(line.text):
-            room -= cost
-            opened.add(path)
-            seen.add(line.text)
-            taken.append((path, number, line))
-        elif room < _LINE_CHARS + _LABEL_CHARS:
-            break
-    yield from [(path, line) for path, _, line in sorted(taken, key=lambda each: each[:2])]
+    for _, _, path, _, line in weighed:
+        if line.text not in seen:
+            yield _Line(path, line.text, line.message_index, line.number)
 
 
 def _format(facts: Facts, groups: dict[str, _Group], names: list[str], label: Callable[[str], str]) -> list[str]:

@@ -215,7 +215,7 @@ class _LocalDigest:
         self.sections: dict[str, list[str]] = {}
 
     def write(self, head: str, prior_digest: str) -> str:
-        """The whole text. Room is given to the most important sections first, and to settings last."""
+        """The whole text. Room is given to the most important sections first."""
         words = [text for turn in self.facts.turns[-3:] for text in (turn.prompt, *(it.text for it in turn.words))]
         sample = "\n".join([head, *words, *(call.text for call in self.facts.calls.values())])
         per_token = len(sample) / max(1, self.count_tokens(sample))
@@ -226,22 +226,14 @@ class _LocalDigest:
         if (left := self._left(text, per_token)) < 0:
             self.sections["Turns"] = turns.write(_cost(self.sections["Turns"]) + int(left * _SAFE))
             text = self._text(head)
-        self._carry_over(replace(self.facts, settings={}), head, per_token)
+        if (left := self._left(text, per_token) - _HEADING_CHARS) > _MIN_CHARS:
+            self.sections["Carryover"] = carryover_lines(self.facts, self.kept, text, left, self._label)
         if (left := self._left(self._text(head), per_token)) > _MIN_CHARS:  # tell the turns at greater length
             before = self.sections["Turns"]
             self.sections["Turns"] = turns.write(_cost(before) + int(left / _SAFE))
             if self.count_tokens(self._text(head)) > self.max_tokens:
                 self.sections["Turns"] = before
-        if self.facts.settings and self._left(self._text(head), per_token) > _MIN_CHARS:
-            self._carry_over(self.facts, head, per_token)
         return self._truncated(head)
-
-    def _carry_over(self, facts: Facts, head: str, per_token: float) -> None:
-        """Write the carryover into the room that the other sections leave."""
-        self.sections["Carryover"] = []
-        text = self._text(head)
-        if (left := self._left(text, per_token) - _HEADING_CHARS) > _MIN_CHARS:
-            self.sections["Carryover"] = carryover_lines(facts, self.kept, text, left, self._label)
 
     def _left(self, text: str, per_token: float) -> int:
         return int((self.max_tokens - self.count_tokens(text)) * per_token)

@@ -33,7 +33,7 @@ _DEFINITION = re.compile(
     r"(?: \([^)\n]{0,80}\))? +([\w.]{3,80})"
 )
 """The start of a line that defines a name, in common languages."""
-_IMPORT = re.compile(r"import |from |#include|use |\"[\w./@-]+\"$")
+IMPORT = re.compile(r"import |from |#include|use |\"[\w./@-]+\"$")
 """The start of a line that imports something. In Go, such a line is a path in quotes."""
 _CHANGE_CHARS, _MAX_NAMES = 90, 5
 _NEAR_LINES = 10
@@ -132,7 +132,7 @@ def edit_probabilities(
     """Yields each line with the probability (0 to 1) that it is edited next, and with the path of its file.
 
     The weights are rounded values of a logistic regression on real sessions. A line has a higher score if it is long,
-    if it was seen recently, if it is near an edit, or if it imports something. A file's lines have higher scores if
+    if it was seen recently, or if it is near an edit. A file's lines have higher scores if
     the file is short, if calls or the user named it, or if it has not been edited yet.
     """
     for path, file in files.items():
@@ -144,6 +144,4 @@ def edit_probabilities(
             score = base - 0.5 * log(end - line.message_index) + 2.65 * log(len(line.text))
             if file.edits:
                 score += 1.75 * exp(-min([abs(line.number - edit) for edit in file.edits]) / _NEAR_LINES)
-            if _IMPORT.match(line.text):
-                score += 1.6
             yield 1 / (1 + exp(-score)), path, line

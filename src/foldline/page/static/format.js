@@ -14,7 +14,7 @@ export function tokens(count, exact = false) {
 }
 
 /** What a loss report counts. */
-export const FACTS = "A fact is a request, a changed file, a failed command, an error, or a name, value, path or number. All other text is not counted.";
+export const FACTS = "A fact is a request, a changed file, a failed command, an error, or a name, value, path or number. Of the names, paths and numbers, only the 150 that are most likely to be needed again are counted. All other text is not counted.";
 
 const WRITERS = {
   local: "foldline itself, on this machine: it takes the facts from the messages and asks no model",
