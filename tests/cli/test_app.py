@@ -158,6 +158,18 @@ def test_ctrl_c_exits_with_130_and_one_word(tmp_path: Path) -> None:
     assert running.returncode == 130
 
 
+@pytest.mark.parametrize(("module", "args"), [("click", ["inspect", "x.json"]), ("json", ["hook"])])
+def test_ctrl_c_while_modules_are_imported_exits_with_130_and_one_word(
+    module: str, args: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt\n")
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    ended = subprocess.run(
+        [sys.executable, "-m", "foldline.cli", *args], capture_output=True, env=clean(PYTHONPATH=paths), check=False
+    )
+    assert (ended.returncode, ended.stderr.split()) == (130, [b"stopped"])
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_without_read_permission_is_one_error_sentence(tmp_path: Path) -> None:
     file = tmp_path / "secret.json"

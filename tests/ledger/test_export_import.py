@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,10 @@ import pytest
 from foldline import ledger
 from foldline.errors import InputError
 from foldline.ledger import Store
+from foldline.ledger.connections import Connection
+from foldline.ledger.index_feed import IndexRow, has_unindexed
 from foldline.message import Meta, Usage, assistant, user
+from foldline.recall.text_index import TextIndex
 from support.ledgers import fill_ledger, texts
 
 
@@ -65,6 +68,33 @@ def test_an_import_shares_stored_messages(opened: Callable[..., Store], tmp_path
     ]
     assert list(store.verify()) == []
     source.close()
+
+
+class ReadingIndex(TextIndex):
+    """Records how many messages another reader of the ledger sees while messages are being indexed."""
+
+    def __init__(self, other: Store) -> None:
+        self.other = other
+        self.seen: list[int] = []
+
+    def add(self, connection: Connection, rows: Sequence[IndexRow]) -> None:
+        """Read with the other store, then index."""
+        self.seen.append(sum(info.messages for info in self.other.sessions()))
+        super().add(connection, rows)
+
+
+def test_the_messages_of_an_import_are_committed_before_they_are_indexed(tmp_path: Path) -> None:
+    """Indexing takes most of the time of an import. Other writers do not have to wait for it."""
+    source, other = ledger.open(tmp_path / "source.db"), ledger.open(tmp_path / "copy.db")
+    source.append(source.session("long"), [user(f"{number} and {'plain words ' * 40}") for number in range(900)])
+    index = ReadingIndex(other)
+    copy = ledger.open(tmp_path / "copy.db", index=index)
+    copy.load(source.export())
+    assert len(index.seen) > 1
+    assert set(index.seen) == {900}
+    assert not has_unindexed(copy.tx)
+    for store in (source, other, copy):
+        store.close()
 
 
 def test_one_session_can_be_exported(store: Store, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import strategies
 from foldline import Session, ledger
 from foldline.errors import InputError
 from foldline.ledger import Branch, Store
-from foldline.ledger.index_feed import MAX_UNINDEXED_BYTES
+from foldline.ledger.index_feed import MAX_UNINDEXED_BYTES, catch_up
 from foldline.measure.estimator import CHARS_4, Estimator
 from foldline.message import Message, ToolCall, assistant, system, tool, user
 from foldline.placeholders import OMISSION
@@ -22,7 +22,7 @@ from foldline.recall.ranking import PASSAGE_GAP
 from foldline.recall.result import RecallResult
 from foldline.recall.search import RecallQuery, search, search_owners
 from foldline.recall.terms import STOP
-from foldline.recall.text_index import TextIndex, catch_up
+from foldline.recall.text_index import TextIndex
 from support.recalls import stored
 
 FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -194,13 +194,13 @@ def test_messages_written_without_the_index_are_found(ground: str) -> None:
         store.index = None
         store.append(branch, [user("forgotten beta"), assistant("yes")])
         assert 1 in positions(ask(store, branch, "beta"))
-        assert catch_up(store) == 0
+        assert catch_up(store.tx, TextIndex()) == 0
 
 
 def test_an_older_ledger_is_indexed_again(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     with stored(str(path), [user("old alpha"), assistant("older beta")]) as (store, _):
-        catch_up(store)
+        catch_up(store.tx, TextIndex())
         undo = [f"ALTER TABLE {table} RENAME COLUMN segment TO strand" for table in ("messages", "remarks", "entries")]
         undo += ["ALTER TABLE segments RENAME TO strands", "ALTER TABLE documents RENAME COLUMN segment TO strand"]
         undo += ["DROP TABLE unread", "DELETE FROM migrations WHERE name IN ('unread', 'segments')"]

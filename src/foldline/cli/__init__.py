@@ -9,12 +9,16 @@ _WITHOUT_CLICK = {"statusline": "foldline.watch.status_line", "hook": "foldline.
 
 
 def main() -> None:
-    """Run the command line."""
-    from importlib import import_module  # noqa: PLC0415
+    """Run the command line. Ctrl-C ends it with one word, even while modules are being imported."""
+    try:
+        from importlib import import_module  # noqa: PLC0415
 
-    if len(sys.argv) == 2 and sys.argv[1] in _WITHOUT_CLICK:
-        sys.exit(import_module(_WITHOUT_CLICK[sys.argv[1]]).run())
-    import_module("foldline.cli.app").main()
+        if len(sys.argv) == 2 and sys.argv[1] in _WITHOUT_CLICK:
+            sys.exit(import_module(_WITHOUT_CLICK[sys.argv[1]]).run())
+        import_module("foldline.cli.app").main()
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        sys.exit(130)
 
 
 __all__ = ["main"]

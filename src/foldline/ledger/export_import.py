@@ -18,7 +18,7 @@ from foldline.ledger import branches as branch_table
 from foldline.ledger import log
 from foldline.ledger.chains import KEY_AT, READ, ChainPosition, ChainWriter, EncodedMessage, position_at, reachable
 from foldline.ledger.connections import Connection
-from foldline.ledger.index_feed import MessageIndex, add_unindexed
+from foldline.ledger.index_feed import MessageIndex, add_unindexed, catch_up
 from foldline.ledger.jobs import INSERT
 from foldline.ledger.log import NewEntry, Transactions
 from foldline.ledger.message_keys import ROOT, link
@@ -121,10 +121,14 @@ def _body(stored: bytes | None) -> Any:
 
 
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
-    """Import exported lines and return the number of new messages. If an error occurs, nothing is imported."""
+    """Import exported lines and return the number of new messages. If an error occurs, nothing is imported.
+
+    The messages are indexed after the transaction, because indexing takes most of the time, and other writers wait for
+    the transaction.
+    """
 
     def work(connection: Connection) -> int:
-        reader = ImportReader(connection, tx, index)
+        reader = ImportReader(connection, tx)
         for number, line in enumerate(lines, 1):
             try:
                 reader.read(json.loads(line))
@@ -135,14 +139,17 @@ def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = No
         reader.flush()
         return reader.written
 
-    return tx.pool.write(work)
+    written = tx.pool.write(work)
+    if index is not None:
+        catch_up(tx, index)
+    return written
 
 
 class ImportReader:
     """Reads the lines of an export in order."""
 
-    def __init__(self, connection: Connection, tx: Transactions, index: MessageIndex | None) -> None:
-        self.connection, self.tx, self.index = connection, tx, index
+    def __init__(self, connection: Connection, tx: Transactions) -> None:
+        self.connection, self.tx = connection, tx
         self.owner: str | None = None
         self.branches: dict[tuple[str, str], Branch] = {}
         self.segments: dict[int, list[tuple[int, int]]] = {}
@@ -191,7 +198,7 @@ class ImportReader:
         first = self.place.length
         self.place = writer.put(self.branch.id, self.place, self.encoded)
         self.encoded = []
-        add_unindexed(self.tx, self.index, self.connection, writer.inserted)
+        add_unindexed(self.tx, None, self.connection, writer.inserted)
         self.written += len(writer.inserted)
         parts = self.segments[self.number]
         for position, segment in enumerate(writer.segments, first):

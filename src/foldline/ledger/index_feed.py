@@ -2,15 +2,18 @@
 
 Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages does
 not index them. It adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the
-next writer indexes some of them. A search first indexes the unindexed messages. The ranges are stored in the ledger. So
-every message is indexed later, even if a process is killed or a store has no index.
+next writer indexes some of them. A search or an import indexes all unindexed messages, in many short transactions. The
+ranges are stored in the ledger. So every message is indexed later, even if a process is killed or a store has no index.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
+from foldline.errors import LedgerBusy, LedgerUnavailable
 from foldline.ledger.chains import InsertedMessage
 from foldline.ledger.connections import Connection, Values
 from foldline.ledger.log import Transactions
@@ -26,6 +29,8 @@ ROW_BYTES = 256
 """Bytes that are added to the size of each message when the total is compared with the limit."""
 MAX_RANGES = 2 * MAX_UNINDEXED_BYTES // ROW_BYTES
 PAGE = 64
+PAUSE_S = 0.03
+"""Seconds between two transactions of `catch_up`. A SQLite writer that waits for the lock tries at least this often."""
 _INSERT = "INSERT INTO unread (owner, segment, start, stop, size) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -76,6 +81,22 @@ def index_pending(tx: Transactions, index: MessageIndex, connection: Connection)
     If another process is indexing, wait until it has finished.
     """
     return _index_ranges(tx, index, connection, _lock_ranges(tx, connection), MAX_UNINDEXED_BYTES)
+
+
+def catch_up(tx: Transactions, index: MessageIndex) -> int:
+    """Index all unindexed messages, and return their number.
+
+    Each batch is a transaction of its own, with a pause after it, so that other writers do not wait for long. If the
+    database is busy or read-only, indexing stops. Only the newest messages then stay unindexed, and most of them are
+    still in the view.
+    """
+    done = 0
+    with suppress(LedgerBusy, LedgerUnavailable):
+        while has_unindexed(tx):
+            if done:
+                time.sleep(PAUSE_S)
+            done += tx.write(lambda connection: index_pending(tx, index, connection))
+    return done
 
 
 def _lock_ranges(tx: Transactions, connection: Connection, locked: str = "") -> list[Values]:

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from foldline.errors import InputError, check_type
 from foldline.ledger import Branch, Head, Store
 from foldline.ledger.connections import Connection
-from foldline.ledger.index_feed import has_unindexed
+from foldline.ledger.index_feed import catch_up, has_unindexed
 from foldline.measure.estimator import Counter, Estimator
 from foldline.recall import ranking
 from foldline.recall.candidates import BranchPath, CandidateFinder
 from foldline.recall.passages import PassageBuilder
 from foldline.recall.result import RecallResult
-from foldline.recall.text_index import IndexReader, catch_up
+from foldline.recall.text_index import IndexReader, TextIndex
 
 TOKENS = 2000
 """Default token budget of a recall."""
@@ -78,7 +78,7 @@ def _search(
     if not weights or not stores:
         return RecallResult(results=())
     for store in stores:
-        catch_up(store)
+        catch_up(store.tx, TextIndex())
 
     def work(connection: Connection) -> RecallResult:
         index = IndexReader(stores, connection, None if path is None else [span.segment for span in path.spans])

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from foldline.errors import LedgerBusy, LedgerUnavailable
 from foldline.ledger import branches as branch_table
 from foldline.ledger.connections import Connection, ConnectionPool, Values
-from foldline.ledger.index_feed import IndexRow, has_unindexed, index_pending
+from foldline.ledger.index_feed import IndexRow
 from foldline.ledger.log import Transactions
 from foldline.ledger.serialize import read_message, reading, unpack
 from foldline.ledger.store import Store
@@ -92,19 +90,6 @@ class TextIndex:
         _COMMON.pop(tx.pool, None)
         connection.many(tx.pool.database.delete_words, gone)
         connection.many("DELETE FROM documents WHERE message = ?", [(id_,) for id_, _ in gone])
-
-
-def catch_up(store: Store) -> int:
-    """Index the messages that are not indexed yet, in batches, and return their number.
-
-    If the database is busy or read-only, indexing stops. Only the newest messages then stay unindexed, and most of them
-    are still in the view.
-    """
-    tx, index, done = store.tx, TextIndex(), 0
-    with suppress(LedgerBusy, LedgerUnavailable):
-        while has_unindexed(tx):
-            done += tx.write(lambda connection: index_pending(tx, index, connection))
-    return done
 
 
 class IndexReader:
