@@ -43,7 +43,7 @@ class Model(ThreadingHTTPServer):
         self.ids = iter(range(1, 10_000))
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """One reply to one request."""
+        """The reply to a request."""
         users = [json.dumps(one) for one in body.get("messages", []) if one.get("role") == "user"]
         asked = users[-1] if users else ""
         block: dict[str, Any] = {"type": "text", "text": "Hello was said."}
@@ -172,14 +172,14 @@ def findings(events: list[dict[str, Any]], server: Model, project: Path) -> dict
     sent = [json.dumps(body) for body in server.bodies]
     meters = [event["used"] for event in events if event["event"] == "meter"]
     return {
-        f"the meter shows {USED:,} tokens, as the provider said": USED in meters,
+        f"the meter shows {USED:,} tokens, as the provider reported": USED in meters,
         "the warning comes": "warning" in kinds,
         "the compaction command is queued": any("/compact" in one.get("text", "") for one in events),
         "the compaction is reported": "compacted" in kinds,
         "the hook recorded the prompt": "never touch main.py" in text,
         "the compaction is in the notes, once": text.count("→ compacted (") == 1,
         "the hook recorded its summary": "compacting → summarised" in text,
-        "the summary was told what to keep": any("Working notes are kept" in body for body in sent),
+        "the request for the summary says what to keep": any("Working notes are kept" in body for body in sent),
         "the next turn names the notes": "read .context/scratch.md" in sent[-1],
     }
 

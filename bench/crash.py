@@ -126,7 +126,7 @@ def check(url: str, last: list[Any]) -> str:
         main = store.session(f"run {last[0]}")
         now = json.loads(json.dumps(state_of(store, main)))
         if not last[1] <= now[0] <= last[1] + MOST:
-            return f"entry {last[1]} was acknowledged, {now[0]} is there"
+            return f"entry {last[1]} was acknowledged, but the newest entry is {now[0]}"
         if now[0] == last[1] and now != last[1:]:
             return f"acknowledged {last[1:]}, found {now}"
         if sum(1 for _ in store.read(main)) != now[1]:

@@ -1,4 +1,4 @@
-"""Measures how much of what an agent needed after a recorded compaction a local digest would have shown.
+"""Measures whether a local digest shows what an agent needed after a recorded compaction.
 
 An agent needs the locators of its next calls (names and values that must be known exactly) that occurred before the
 compaction, but not since. The benchmark prints the share of these locators in several texts: in the summary that a

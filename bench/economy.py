@@ -172,8 +172,8 @@ def _above(found: Sequence[Result]) -> str:
     said = f"{len(free)} ({max(free):.3f})" if free else "0"
     if forced:
         same = sum(it.optimum > it.keep_all for it in forced)
-        said += f"; by the window {len(forced)} ({max(it.rent / it.keep_all for it in forced):.3f})"
-        said += f", the optimum too in {same}"
+        said += f"; forced by the window: {len(forced)} ({max(it.rent / it.keep_all for it in forced):.3f})"
+        said += f", of these {same} also in the optimum"
     return said
 
 
@@ -183,7 +183,7 @@ def _verdict(report: Sequence[Row]) -> str:
     above = sum(it.rent > it.keep_all * (1 + 1e-9) for found in rows for it in found if not it.forced)
     word = "reached" if max(ratios, default=1.0) <= GOAL else "MISSED"
     return (
-        f"goal {word}: at most {max(ratios, default=1.0):.3f} of the optimum on the quoted half (goal {GOAL:.2f}); "
+        f"goal {word}: at most {max(ratios, default=1.0):.3f} times the optimum on the quoted half (goal {GOAL:.2f}); "
         f"{above} sessions above keep-all where keep-all fits"
     )
 

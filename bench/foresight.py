@@ -148,7 +148,7 @@ class Hand:
         return self.session.size(message)
 
     def messages(self) -> Sequence[Message]:
-        """What is sent."""
+        """The messages to send."""
         if self.name != "everything" and self._total() > self.budget:
             self.folds += 1
             if self.name == "clear old results":
@@ -205,7 +205,7 @@ class Ours:
         return self.session.folds
 
     def messages(self) -> Sequence[Message]:
-        """What is sent."""
+        """The messages to send."""
         return self.session.view().messages
 
 

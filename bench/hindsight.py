@@ -78,7 +78,7 @@ Decide: TypeAlias = Callable[[FoldAccount, FoldProposal], bool]
 
 
 def never(_account: FoldAccount, _proposal: FoldProposal) -> bool:
-    """Fold only when the window is full; with no window, never."""
+    """A rule that never decides to fold. A fold is then made only if a request does not fit the window."""
     return False
 
 

@@ -230,14 +230,14 @@ def _turns(workers: dict[int, Worker], large: int) -> bool:
     turn_ms = workers[large].middle("turn_ms")
     ratio = turn_ms / workers[SMALL].middle("turn_ms")
     synced = workers[large].middle("sync_ms")
-    print(f"turn {turn_ms:.2f} ms (goal {GOAL_MS}); the disk alone takes {synced:.2f} at this moment")
-    print(f"a turn takes {ratio:.2f} times what it takes at {SMALL:,} (goal {GOAL_RATIO})")
+    print(f"turn {turn_ms:.2f} ms (goal {GOAL_MS}); the disk alone needs {synced:.2f} ms")
+    print(f"a turn takes {ratio:.2f} times as long as with {SMALL:,} messages (goal {GOAL_RATIO})")
     return turn_ms > GOAL_MS or ratio > GOAL_RATIO
 
 
 def _searches(found: dict[int, dict[str, float]], large: int) -> bool:
     """Print the times of the searches. Returns True if an ordinary search took too long."""
-    print("\na search, ms in the median" + "".join(f"{count:>12,}" for count in found))
+    print("\nmedian time of search (ms)" + "".join(f"{count:>12,}" for count in found))
     for kind in found[large]:
         print(f"  {kind:<24}" + "".join(f"{some[kind]:>12.1f}" for some in found.values()))
     slow = max(found[large]["ordinary here"], found[large]["ordinary everywhere"])

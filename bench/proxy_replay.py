@@ -29,7 +29,7 @@ MARK = {"type": "ephemeral"}
 
 @dataclass
 class Clock:
-    """A clock that the replay moves."""
+    """A clock that the replay sets."""
 
     now: float = 1_800_000_000.0
 

@@ -157,7 +157,7 @@ def missing(store: Store, acknowledged: list[list[Any]]) -> list[str]:
             continue
         row = logs[name].get(seq)
         if row is None or (row[1], row[2], row[3].hex()) != (kind, length, key):
-            wrong.append(f"{name} entry {seq}: {kind} was acknowledged, {row} is there")
+            wrong.append(f"{name} entry {seq}: {kind} was acknowledged, but the log has {row}")
         seen[name, seq] += 1
     return wrong + [f"{where}: acknowledged to {count}" for where, count in seen.items() if count > 1]
 

@@ -1,4 +1,5 @@
-"""Measures whether `Session.recall(question)` finds the messages that answer a question. These messages are known.
+"""Measures whether `Session.recall(question)` finds the messages that answer a question. The data sets name these
+messages.
 
 The messages of a conversation are added to a session, and every question about it is asked once. A result is a passage
 of messages that are close to each other. These figures are printed for the first 5 and the first 10 results, within

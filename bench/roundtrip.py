@@ -103,7 +103,7 @@ def _compare(transcript: Transcript, text: str, tally: Tally) -> Iterator[str]:
             if not all(line in text for line in wire.raw.split("\n")):
                 yield f"message {place}: its text is not in the file"
             if isinstance(wire.value, dict) and _ordered(json.loads(wire.raw)) != _ordered(wire.value):
-                yield f"message {place}: its text is not its value"
+                yield f"message {place}: its text and its value differ"
         expected = _expected(message)
         if _is_system_field(message):
             given: Any = _system(message)

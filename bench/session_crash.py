@@ -107,7 +107,7 @@ def check(url: str, last: list[Any], found: Counter[str]) -> str:
         session = ledger.session(f"run {run}")
         now = version_and_view(session)
         if now[0] < length or now[1] < mark:
-            return f"{length} messages and mark {mark} were acknowledged, {now[:2]} are there"
+            return f"{length} messages and mark {mark} were acknowledged, but the ledger has {now[:2]}"
         if now[:2] == [length, mark]:
             found[COMPARED] += 1
             if now[2] != view:

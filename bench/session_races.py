@@ -215,7 +215,7 @@ def twice(store: Store) -> tuple[int, list[str]]:
         wrong += [f"{branch.name}: {op} was committed {count} times" for op, count in Counter(ops).items() if count > 1]
         wrong += [f"{branch.name}: job {fence} ended twice" for fence, count in Counter(fences).items() if count > 1]
         claimed = {int(op.split(":")[1]) for op in ops if op.startswith("fold:")}
-        wrong += [f"{branch.name}: fold {fence} has no job that made it" for fence in claimed - set(fences)]
+        wrong += [f"{branch.name}: no job made fold {fence}" for fence in claimed - set(fences)]
         job = store.jobs.get(branch)
         if job.is_held and job.until_at > job.deadline_at:
             wrong.append(f"{branch.name}: a job is stuck")

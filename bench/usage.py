@@ -130,7 +130,7 @@ class RandomSession:
         self.known_folds = 0
 
     def step(self, what: str) -> None:
-        """Make one random operation."""
+        """Make the operation with this name."""
         getattr(self, f"do_{what}")()
         self.last = what
 

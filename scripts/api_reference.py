@@ -190,7 +190,7 @@ def _line(text: str) -> str:
 
 
 def _paragraphs(value: Any) -> list[str]:
-    """A docstring; indented and doctest lines become a code block."""
+    """A docstring as Markdown. Indented lines and doctests become a code block."""
     lines: list[str] = []
     for paragraph in (inspect.getdoc(value) or "").split("\n\n"):
         is_code = paragraph.startswith(("    ", ">>> "))

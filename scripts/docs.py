@@ -72,14 +72,14 @@ def _knobs() -> Iterator[str]:
         above = lines[node.lineno - 2].strip()
         if above.startswith("# "):
             yield from ("", f"### {above[2:]}", "", "| knob | kind | default | |", "|---|---|---|---|")
-        docstring = ast.literal_eval(following[node].value)  # type: ignore[attr-defined]  # every knob has one
+        docstring = ast.literal_eval(following[node].value)  # type: ignore[attr-defined]  # every knob has a docstring
         text = " ".join(docstring.split())
         kind = _kind(ast.unparse(node.annotation))
         yield f"| `{ast.unparse(node.target)}` | {kind} | `{ast.unparse(node.value)}` | {text} |"
 
 
 def _kind(annotation: str) -> str:
-    """The type of a knob for readers."""
+    """The type of a knob in words."""
     from foldline import policy
 
     if annotation.startswith("Literal["):

@@ -26,7 +26,7 @@ MODEL_PACKAGES = {
 }
 """The packages with the model classes that the tests of an adapter need."""
 OLD_PACKAGES = {"pydantic-ai": ["anthropic<1", "openai<3", "httpx"]}
-"""The clients that the oldest version of a framework needs, because it does not limit their versions itself."""
+"""The versions of clients that the oldest version of a framework needs. The framework itself does not limit them."""
 FRAMEWORKS = (
     "langchain",
     "pydantic-ai",

@@ -30,7 +30,7 @@ LENGTH_S = 3 * 3600.0
 
 
 class Clock:
-    """The time in the recording, from which the ledger takes the times of folds."""
+    """The time in the recording. The ledger uses this clock for the times of folds."""
 
     def __init__(self, at: float) -> None:
         self.at = at

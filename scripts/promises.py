@@ -126,7 +126,7 @@ def _own_marks(body: list[ast.stmt]) -> list[ast.expr]:
 
 
 def _name(mark: ast.expr) -> str:
-    """`skip` of `pytest.mark.skip` and of `pytest.mark.skip(...)`."""
+    """The name of a mark: `skip` for `pytest.mark.skip` and for `pytest.mark.skip(...)`."""
     called = mark.func if isinstance(mark, ast.Call) else mark
     return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
 

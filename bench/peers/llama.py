@@ -33,7 +33,7 @@ class Llama:
         )
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages in the form that a caller of the peer has."""
+        """The messages in the form that the peer takes."""
         system = [said for said in talk if said.role == "system"]
         if system:
             self.system = system

@@ -34,7 +34,7 @@ class Ours:
         self.session = Session(policy=policy, model=model)
 
     def native(self, talk: Sequence[Said]) -> list[Message]:
-        """The messages in the form that a caller of the peer has."""
+        """The messages in the form that the peer takes."""
         return [_message(said) for said in talk]
 
     def add(self, native: list[Message]) -> None:

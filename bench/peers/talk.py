@@ -1,4 +1,5 @@
-"""A neutral form of conversations. Every peer gets its messages from it, and every view is judged in it.
+"""A neutral form of conversations. Conversations are converted from this form for each peer, and views are converted
+back to it and judged.
 
 The form is independent of foldline and of all peers, so that the judgement does not depend on the code that is judged.
 A step is one assistant message with all its calls, followed by one message for each result, in any order.

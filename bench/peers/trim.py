@@ -20,7 +20,7 @@ class Trim:
         self.messages: list[Any] = []
 
     def native(self, talk: Talk) -> list[Any]:
-        """The messages in the form that a caller of the peer has."""
+        """The messages in the form that the peer takes."""
         return to_native(talk)
 
     def add(self, native: list[Any]) -> None:

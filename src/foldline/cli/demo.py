@@ -282,8 +282,8 @@ def _receipt(out: Console, report: dict[str, Any]) -> None:
     out.print(f"{report['requests']} requests, {report['folds']} folds, {report['seconds']:.1f} s", style="dim")
     paid, price = (f" and {_money(row['cost'])}" if whole["cost"] else "" for row in (sent, whole))
     out.print(
-        f"\nWith foldline, a window of {report['window']:,} tokens{paid} were enough for a session that needs "
-        f"{whole['largest']:,} tokens{price} without it, and all {report['kept']} messages can still be searched.",
+        f"\nWithout foldline, this session needs a window of {whole['largest']:,} tokens{price}. With foldline, "
+        f"{report['window']:,} tokens{paid} were enough. All {report['kept']} messages can still be searched.",
         style="bold",
     )
     out.print("\nTry next:")

@@ -44,7 +44,7 @@ class HistoryMatch(NamedTuple):
     """The leading messages of a history that are also in a branch, and the new messages."""
 
     place: int
-    """The number of messages in the session up to and including the last message that both have."""
+    """The number of messages in the session up to and including the last message that the history also has."""
     pieces: list[Piece]
     new: list[tuple[int, Message]]
     """The messages that the branch does not have, each with the index of its item."""

@@ -137,7 +137,7 @@ class FollowedSession:
             LOG.warning("foldline failed to record a history", exc_info=True)
 
     def _own_branch(self) -> FollowedBranch:
-        """The branch that the session itself has."""
+        """The branch of the session itself. It is created if necessary."""
         found = next((each for each in self._branches if each.session is self.session), None)
         if found is None:
             found = FollowedBranch(self.session, self.codec)
@@ -242,7 +242,7 @@ class FollowedSession:
         branch.refresh()
         if branch.length != request.place:
             if branch.chain.has_at(request.place, tied):
-                return  # the caller has already sent it back
+                return  # the reply is already in the branch
             branch = self._fork(branch, request.place)
         branch.session.add(*tied)
         branch.chain.extend(tied)

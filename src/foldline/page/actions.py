@@ -119,7 +119,9 @@ class PageActions:
         }
 
     def unpin(self, *, name: str, **where: str) -> dict[str, Any]:
-        """Remove a pin. `copy_of` is the number of the folded message of which the pinned note is a copy, or None."""
+        """Remove a pin. If the pinned note is a copy of a folded message, `copy_of` is the number of that message; else
+        None.
+        """
         opened = self._session(**where)
         if name not in opened.pins:
             raise InputError(f"unknown pin {name!r}", hint="choose a pin from the list")

@@ -66,7 +66,7 @@ def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
 
 
 def _superseded(timeline: Timeline) -> Iterator[tuple[int, int]]:
-    """Pairs of indexes: a result of a call that was made again later, and the later result."""
+    """Pairs of indexes: a result whose call was repeated later, and the later result."""
     calls: dict[str, str] = {}
     newest: dict[str, int] = {}
     for index in range(timeline.cut, len(timeline)):

@@ -17,7 +17,7 @@ from foldline.tool_calls import interpret_call
 PAGE_ROWS = 500
 """Maximum number of rows in one answer."""
 _WORDS = 260
-"""Maximum number of characters that a row shows of the beginning of a message."""
+"""A row shows at most this many characters from the beginning of a message."""
 PART_CHARS = 100_000
 """Maximum number of characters of a part, unless the caller asks for the whole part."""
 
@@ -25,8 +25,8 @@ PART_CHARS = 100_000
 def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]:
     """The rows of the messages `start` to `stop` - 1, counted from 0.
 
-    `copy` is the number of the pinned note that repeats a folded message, and `copy_of` in the row of this note is the
-    number of the message.
+    In the row of a folded message, `copy` is the number of the pinned note that repeats it. In the row of the note,
+    `copy_of` is the number of the folded message.
     """
     log, used = reader.log(), reader.setup()
     stop = min(stop, start + PAGE_ROWS, log.head.length)

@@ -40,9 +40,9 @@ class RequestCosts:
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The tokens and the money that the folds saved, compared with requests that contain the whole conversation.
 
-        The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost that the
-        whole requests would have had with the same pauses, less the cost of the requests that were sent. So the cost of
-        cache writes that folds caused is deducted.
+        The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost of requests
+        with the whole conversation and with the same pauses, minus the cost of the requests that were sent. So the cost
+        of cache writes that folds caused is deducted.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
         found = {"tokens": whole - sent, "sent": sent, "whole": whole}

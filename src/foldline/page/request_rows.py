@@ -204,7 +204,7 @@ class RequestWindow:
         return missed, "the client changed the beginning of its request; the record does not show which part"
 
     def _summary_between(self, last: RequestPoint, point: RequestPoint) -> int:
-        """The number of the newest summary of a client that was added between two requests; 0 if there is none."""
+        """The number of the newest message with a summary by the client between two requests; 0 if there is none."""
         added = range(point.reply - 1, last.reply, -1)
         return next((at + 1 for at in added if any(share.kind == "digest" for share in self.facts[at].shares)), 0)
 

@@ -69,7 +69,7 @@ class FoldChange(NamedTuple):
 
 
 class RecordedFold(NamedTuple):
-    """A fold that was made in a branch, and what became of it.
+    """A fold that was made in a branch, and whether it was taken back.
 
     Its number is its position in `FoldHistory.folds`, counted from 1.
     """
@@ -94,9 +94,9 @@ class FoldHistory(NamedTuple):
 
 
 def copied_message(name: str, position: int) -> int | None:
-    """The index of the message of which a pinned note is a copy; None if the pin is on the message itself.
+    """If a pinned note is a copy of a message, the index of that message; None if the pin is on the message itself.
 
-    A pin gets the handle of the message that was asked for, also if a copy of that message was added and pinned.
+    The name of a pin is the handle of the message that the user asked for, even if a copy of that message was pinned.
 
     >>> copied_message("#50", 465), copied_message("#50", 49), copied_message("task", 0)
     (49, None, None)

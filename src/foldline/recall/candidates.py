@@ -94,7 +94,9 @@ class Candidates(NamedTuple):
     matches: Collection[int]
     """The ids of the messages that contain a term of the query."""
     phrase_counts: Mapping[int, int]
-    """By message id, the number of phrases of the query that a message contains verbatim, if there are any."""
+    """For each message id, the number of phrases of the query that the message contains verbatim. Other messages are
+    left out.
+    """
     exact: Collection[int]
     """The ids of the messages that contain the whole query or its rare names (see `_exact_ids`). The ids of the answers
     to these messages are included.

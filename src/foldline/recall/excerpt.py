@@ -41,7 +41,7 @@ def indexed_text(message: Message) -> str:
 
 
 def indexed_calls(message: Message) -> dict[str, str]:
-    """The searchable texts of the calls of a message by call id, without calls of recall."""
+    """For each call id of a message, the searchable text of the call. Calls of recall are left out."""
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     return {call.id: _part_text(call) for call in calls if not _is_recall(call)}
 

@@ -23,7 +23,7 @@ PROMPT_CHARS = 500
 LONG_REPLY_CHARS = 1000
 """Maximum length in characters of a long excerpt. The best replies and tool results are shown as long excerpts.
 
-The length must be enough for the answer to the query.
+The length must be large enough for an answer to the query.
 """
 OTHER_CHARS = 150
 CHARS_PER_TOKEN = 4
@@ -185,7 +185,7 @@ class PassageBuilder:
 
 
 def _cost(doc: Document, chars: int) -> float:
-    """The assumed size of an excerpt of at most `chars` characters of a message, in tokens."""
+    """The assumed size in tokens of an excerpt that has at most `chars` characters."""
     return (min(doc.size, chars) + LINE_CHARS) / CHARS_PER_TOKEN
 
 

@@ -190,7 +190,7 @@ class IndexReader:
         return int(self.connection.run(sql, (*self._owners, most))[0][0])
 
     def session_of(self, segment: int) -> tuple[str, str]:
-        """The name of the owner and the name of the session to which a segment belongs."""
+        """The owner and the name of the session that a segment belongs to."""
         sql = f"SELECT owner FROM segments WHERE {self._owned} AND id = ?"  # noqa: S608  # placeholders only
         owner = self._owners[self.connection.run(sql, (*self._owners, segment))[0][0]]
         return owner.name, branch_table.branch_of_segment(self.connection, owner, segment).session

@@ -43,7 +43,7 @@ class WordVectors:
         stored = np.memmap(path, dtype, mode="r", offset=start, shape=tuple(tensor["shape"]))
         self._rows: Any = stored.astype(
             np.float32
-        )  # 32 MB; sums of stored half-precision numbers take four times as long
+        )  # takes 32 MB; sums of half-precision numbers would take four times as long
         self._vocabulary: dict[str, int] = json.loads((folder / VOCABULARY).read_bytes())["model"]["vocab"]
         self._pieces: dict[str, tuple[int, ...]] = {}
         self._np = np

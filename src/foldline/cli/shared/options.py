@@ -29,7 +29,7 @@ class PolicyName(click.ParamType[str]):
 
 
 class WholeNumber(click.IntRange):
-    """A whole number within limits. The error for any other value calls it by this name."""
+    """A whole number within limits. Error messages call this type a whole number."""
 
     name = "whole number"
 
