@@ -3,8 +3,8 @@
 The clients are Codex, opencode, Gemini CLI, aider, and the SDKs of Anthropic and OpenAI for Node. Each client that is
 installed sends about 60 requests in a small window. Nothing leaves the machine. The number of requests, folds and
 refused requests is printed. The exit status is 1 if the provider refused a request that the proxy had folded, or if it
-refused more requests than without the proxy. Gemini CLI itself sends some invalid requests: its loop detection appends
-a question to a call that has no result yet.
+refused more requests than without the proxy. Gemini CLI itself sends some invalid requests, which Google refuses too:
+its loop detection sends the newest part of the history, which begins with a call and ends with an unanswered call.
 
     npm install @openai/codex opencode-ai @google/gemini-cli openai @anthropic-ai/sdk && pip install aider-chat
     NODE_MODULES=$PWD/node_modules PATH=node_modules/.bin:$PATH python -m bench proxy_clients

@@ -61,6 +61,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "call_place",
         "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
     ),
+    "call first": (
+        gemini(content("model", "x", g_call()), content("user", g_response())),
+        "call_place",
+        "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+    ),
     "response without call": (
         gemini(ASK, content("model", "x"), content("user", g_response())),
         "response_place",

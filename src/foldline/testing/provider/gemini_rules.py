@@ -210,7 +210,7 @@ def _check_order(turns: list[_GeminiTurn]) -> None:
     Calls must follow a user's turn or a response, responses must directly follow calls, and the last turn must be a
     user's turn.
     """
-    if turns[0].role == "model":
+    if turns[0].role == "model" and not turns[0].calls:
         _refuse("first_role", "Please ensure that multiturn requests alternate between user and model.")
     before: _GeminiTurn | None = None
     for turn in turns:
