@@ -38,6 +38,12 @@ class TraceChain:
             before = trace("", before, message)
             self._traces.append(before)
 
+    def first(self, place: int) -> TraceChain:
+        """A new chain with only the first `place` messages of the session."""
+        chain = TraceChain(self.start)
+        chain._traces = self._traces[: max(place - self.start, 0)]
+        return chain
+
     def truncate(self, place: int) -> None:
         """Keep only the first `place` messages of the session."""
         del self._traces[max(place - self.start, 0) :]

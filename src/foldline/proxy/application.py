@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.proxy.client_body import Receive, Send
+from foldline.proxy.body_bytes import Receive, Send
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.error_answers import ErrorAnswer
 from foldline.proxy.exchange import Exchanges, Scope

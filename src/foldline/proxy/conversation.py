@@ -16,6 +16,7 @@ from foldline.errors import WireError
 from foldline.json_text import decode
 from foldline.ledger import Branch
 from foldline.ledger.message_keys import ROOT, trace
+from foldline.ledger.trace_chain import TraceChain
 from foldline.message import Message
 from foldline.proxy.body_scan import BodyScan, scan_body
 from foldline.proxy.cache_misses import AnsweredRequest
@@ -120,12 +121,10 @@ class ClientConversation:
 
         If the session has a newer entry of this kind, `catch_up` computes the chain again.
         """
-        self.start = 0
-        """Index in the session of the first message of the client's history, after the leading system messages."""
-        self.chain: list[bytes] = []
-        """For each message of the session from `start` on, the trace up to and including this message."""
-        self.has_reply: list[bool] = []
-        """For each message in `chain`, whether it or an earlier one is a reply."""
+        self.chain = TraceChain()
+        """The traces of the session's messages, without the leading system messages."""
+        self.first_reply: int | None = None
+        """The number of messages in the session up to and including the first reply in `chain`; None without reply."""
         self.history: ClientHistory | None = None
         """The history in the client's last request."""
         self.places: list[int] = []
@@ -155,17 +154,26 @@ class ClientConversation:
         return self.session.record.search_target()[1]
 
     @property
+    def start(self) -> int:
+        """Index in the session of the first message of the client's history, after the leading system messages."""
+        return self.chain.start
+
+    @property
     def length(self) -> int:
         """The number of messages in the session."""
-        return self.start + len(self.chain)
+        return self.chain.end
 
     def load(self, messages: Sequence[Message]) -> None:
         """Read all messages of a session that was opened again."""
         lead = next((index for index, one in enumerate(messages) if one.role not in _LEADING), len(messages))
         summaries = [index for index, one in enumerate(messages) if index >= lead and is_client_summary(one)]
-        self.start = summaries[-1] if summaries else lead
+        self.begin(summaries[-1] if summaries else lead)
         self.extend(messages[self.start :])
         self.confirmed = self.length
+
+    def begin(self, start: int) -> None:
+        """Begin an empty chain after the first `start` messages of the session."""
+        self.chain, self.first_reply, self.confirmed = TraceChain(start), None, start
 
     def catch_up(self) -> bool:
         """Read the messages that other processes have added to the session. Returns False if there are none."""
@@ -174,11 +182,11 @@ class ClientConversation:
         length, entry = len(session.state.timeline.messages), session.state.snapshot.version.entry
         if entry != self._entry:
             self._entry = entry
-            messages = list(session.record.read(0, length))
-            known, self.chain, self.has_reply = self.chain, [], []
-            self.extend(messages[self.start :])
-            if self.chain[: len(known)] == known[: len(self.chain)] and len(self.chain) == len(known):
+            messages = list(session.record.read(self.start, length))
+            if length == self.length and self.chain.has_at(self.start, messages):
                 return False
+            self.begin(self.start)
+            self.extend(messages)
             self.history, self.places, self.recalled = None, [], {}
         elif length > self.length:
             self.extend(list(session.record.read(self.length, length)))
@@ -189,17 +197,16 @@ class ClientConversation:
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Add messages to the chain. The messages must already be in the session."""
-        before = self.chain[-1] if self.chain else ROOT
-        replied = self.has_reply[-1] if self.has_reply else False
-        for message in messages:
-            before = trace("", before, message)
-            replied = replied or message.role == "assistant"
-            self.chain.append(before)
-            self.has_reply.append(replied)
+        if self.first_reply is None:
+            places = (place for place, one in enumerate(messages, self.length + 1) if one.role == "assistant")
+            self.first_reply = next(places, None)
+        self.chain.extend(messages)
 
     def truncate(self, place: int) -> None:
         """Shorten the chain to the first `place` messages of the session. The session itself is not changed."""
-        del self.chain[place - self.start :], self.has_reply[place - self.start :]
+        self.chain.truncate(place)
+        if not self.replied_before(place):
+            self.first_reply = None
         kept = next((index for index, one in enumerate(self.places) if one > place), len(self.places))
         if kept < len(self.places):
             self.history, self.places = None, []
@@ -208,9 +215,8 @@ class ClientConversation:
 
     def restart(self) -> None:
         """Begin a new chain at the end of the session, because the client has compacted its history."""
-        self.start, self.chain, self.has_reply = self.length, [], []
-        self.history, self.places, self.confirmed = None, [], self.start
-        self.recalled = {}
+        self.begin(self.length)
+        self.history, self.places, self.recalled = None, [], {}
 
     def align(self, history: ClientHistory, known: Alignment | None = None) -> Alignment:
         """Find the messages of a request in the session, starting at the first message.
@@ -223,15 +229,10 @@ class ClientConversation:
         place, before, places = known.place, known.trace, list(known.places)
         for index in range(known.elements, len(history)):
             step = trace("", before, history.message(index))
-            if step == before:
-                place += self._trace_at(place) == before
-            else:
-                ahead = place
-                while self._trace_at(ahead) == before:
-                    ahead += 1
-                if self._trace_at(ahead) != step:
-                    return Alignment(index, place, places, before)
-                place, before = ahead + 1, step
+            found = self.chain.find(place, before, step)
+            if found is None:
+                return Alignment(index, place, places, before)
+            place, before = found, step
             places.append(place)
         return Alignment(len(history), place, places, before)
 
@@ -241,34 +242,16 @@ class ClientConversation:
         if shared <= history.lead or shared > len(self.places):
             return None
         places = self.places[:shared]
-        return Alignment(shared, places[-1], places, self._trace_before(places[-1]))
+        return Alignment(shared, places[-1], places, self.chain.trace_before(places[-1]))
 
     def _still_has(self, known: Alignment) -> bool:
         if known.elements < len(known.places) or known.place > self.length or known.place < self.start:
             return False
-        return self._trace_before(known.place) == known.trace
-
-    def _trace_before(self, place: int) -> bytes:
-        """The trace of the first `place` messages of the session."""
-        return self.chain[place - self.start - 1] if place > self.start else ROOT
-
-    def _trace_at(self, place: int) -> bytes | None:
-        """The trace up to and including the message with index `place`; None if there is no such message."""
-        index = place - self.start
-        return self.chain[index] if 0 <= index < len(self.chain) else None
-
-    def has_at(self, place: int, messages: Sequence[Message]) -> bool:
-        """Whether the session has these messages, starting at the position `place`."""
-        before = self._trace_before(place)
-        for index, message in enumerate(messages, start=place):
-            before = trace("", before, message)
-            if self._trace_at(index) != before:
-                return False
-        return True
+        return self.chain.trace_before(known.place) == known.trace
 
     def replied_before(self, place: int) -> bool:
         """Whether the session has a reply before the position `place`."""
-        return place > self.start and self.has_reply[place - self.start - 1]
+        return self.first_reply is not None and self.first_reply <= place
 
     def remember(self, history: ClientHistory, places: list[int]) -> None:
         """Remember a request, so that the next request can be compared with it."""

@@ -152,9 +152,7 @@ class Conversations:
         if known:
             return max(known, key=lambda one: (_is_continued(one), one.alignment.place - _start(one)))
         if len(whole) > whole.lead and group.client_id and is_client_summary(whole.message(whole.lead)):
-            summarized = next(
-                (one for one in reversed(group.conversations) if one.has_reply and one.has_reply[-1]), None
-            )
+            summarized = next((one for one in reversed(group.conversations) if one.first_reply is not None), None)
             if summarized is not None:
                 return Located(
                     history=whole,
@@ -233,10 +231,8 @@ class Conversations:
         while (name := f"{MAIN}-{number}") in taken:
             number += 1
         conversation = self._conversation(session.branch(name, at=place))
-        conversation.start = origin.start
-        conversation.chain = origin.chain[: place - origin.start]
-        conversation.has_reply = origin.has_reply[: place - origin.start]
-        conversation.confirmed = place
+        conversation.chain, conversation.confirmed = origin.chain.first(place), place
+        conversation.first_reply = origin.first_reply if origin.replied_before(place) else None
         conversation.settings, conversation.sent = origin.settings, origin.sent
         conversation.recalled = {first: reply for first, reply in origin.recalled.items() if reply.last <= place}
         group.use(conversation)

@@ -18,7 +18,7 @@ from yarl import URL
 
 from foldline.events import LOG
 from foldline.proxy.api_calls import api_call
-from foldline.proxy.client_body import BodyTooLarge, ClientGone, Receive, Send, body_pieces, read_body
+from foldline.proxy.body_bytes import BodyTooLarge, ClientGone, Receive, Send, body_pieces, read_body
 from foldline.proxy.error_answers import TOO_LARGE, ErrorAnswer
 from foldline.proxy.forwarded_headers import header, to_client, to_upstream, with_betas
 from foldline.proxy.interception import ClientRequest, Interceptor, OutgoingRequest, OwnAnswer, ReceivedResponse

@@ -68,7 +68,7 @@ class ExchangeRecorder:
     def _note_recall(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> None:
         """Store the recall calls of a reply, because the client has not seen them and will not send them back."""
         trail, end = ticket.recall, conversation.length
-        if trail is None or not trail.calls or not reply or not conversation.has_at(end - len(reply), reply):
+        if trail is None or not trail.calls or not reply or not conversation.chain.has_at(end - len(reply), reply):
             return
         first = end - len(reply) + 1
         conversation.recalled[first] = RecalledReply(end, trail.elements)
@@ -141,7 +141,7 @@ class ExchangeRecorder:
         place = ticket.located.alignment.place
         tied = self._tied(ticket, conversation, messages)
         if conversation.length > place:
-            if conversation.has_at(place, messages):
+            if conversation.chain.has_at(place, messages):
                 return conversation  # the client has already sent it back
             conversation = self.planner.conversations.fork(ticket.group, conversation, place)
         conversation.session.add(*tied)

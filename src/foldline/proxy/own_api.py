@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs, unquote
 
 from foldline.page.access import is_allowed
-from foldline.proxy.client_body import Receive, Send
+from foldline.proxy.body_bytes import Receive, Send
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.exchange import Scope
 

@@ -153,8 +153,7 @@ class RequestPlanner:
         system = history.system()
         if system:
             session.add(*system)
-        conversation.start = len(system)
-        conversation.confirmed = conversation.start
+        conversation.begin(len(system))
         ticket.conversation = conversation
         return conversation
 

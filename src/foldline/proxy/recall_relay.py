@@ -17,8 +17,8 @@ import aiohttp
 from foldline.errors import WireError
 from foldline.json_text import decode, dumps, encode, loads
 from foldline.message import Message, Usage
+from foldline.proxy.body_bytes import Send
 from foldline.proxy.body_scan import scan_body
-from foldline.proxy.client_body import Send
 from foldline.proxy.forwarded_headers import header, to_client
 from foldline.proxy.interception import ReceivedResponse
 from foldline.proxy.recall_replies import (

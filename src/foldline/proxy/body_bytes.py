@@ -1,4 +1,4 @@
-"""Reads the body of a client's request, up to a limit."""
+"""Reads the bytes of a request body from the connection, up to a limit. `body_scan.py` finds the messages in them."""
 
 from __future__ import annotations
 
