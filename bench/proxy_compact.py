@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,13 +63,14 @@ def environment(place: Path, **given: str) -> dict[str, str]:
 
 
 def claude(runs: int, place: Path) -> tuple[int, list[float]]:
-    """The number of runs that failed, and the seconds of each answer.
+    """The number of runs that failed, and the seconds of each answer in the proxy.
 
-    The processor time of the proxy during each `/compact` is printed, because the machine may be busy.
+    The processor time of the proxy during each `/compact` is printed, because the machine may be busy. So is the time
+    of the whole command, most of which the client needs to start.
     """
     from foldline.testing.provider import ScriptedReply, SimulatedProvider
 
-    failed, thought, used = 0, "Let me see.", list[float]()
+    failed, thought, used, took = 0, "Let me see.", list[float](), list[float]()
     with (
         SimulatedProvider(takes_foreign=True) as provider,
         serving(provider.url, place, window=150_000) as (url, pid, log),
@@ -94,18 +96,20 @@ def claude(runs: int, place: Path) -> tuple[int, list[float]]:
             provider.script(ScriptedReply(thinking=thought, text="Done with it."))
             for prompt in (words, "/compact"):
                 command = [*base, prompt, *(["-c"] if number or prompt != words else [])]
-                before = cpu_seconds(pid)
+                before, start = cpu_seconds(pid), time.perf_counter()
                 done = subprocess.run(
                     command, cwd=place, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
                 )
             used.append(cpu_seconds(pid) - before)
+            took.append(time.perf_counter() - start)
             failed += done.returncode != 0 or "compact_boundary" not in done.stdout
             print(f"claude {number + 1}: {failed} failed", file=sys.stderr, flush=True)
         failed += len(provider.refused)
         for one in provider.refused[:2]:
             print(f"  refused: {one.error}")
-    middle, most = sorted(used)[len(used) // 2] * 1e3, max(used) * 1e3
-    print(f"claude: processor time of the proxy during /compact: {middle:.0f} ms (p50), at most {most:.0f} ms")
+    for what, values in (("processor time of the proxy during /compact", used), ("the command /compact", took)):
+        middle, most = sorted(values)[len(values) // 2] * 1e3, max(values) * 1e3
+        print(f"claude: {what}: {middle:.0f} ms (p50), at most {most:.0f} ms")
     return failed, [line["seconds"] for line in log if line.get("answered") == "compaction"]
 
 

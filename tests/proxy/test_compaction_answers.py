@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foldline.proxy.compaction_answers import seal, unseal
 from foldline.wire.streaming.assembler import Assembler
-from support.proxy_agents import Agent, folding, sessions
+from support.proxy_agents import Agent, branch_names, folding, sessions
 
 pytest.importorskip("aiohttp")
 CLAUDE_CODE = (
@@ -57,6 +57,24 @@ def test_claude_code_s_compaction_is_answered_and_the_session_goes_on(tmp_path: 
         assert agent.send()[0] == 200
         assert provider.refused == []
     assert [name for name, _, _ in sessions(tmp_path)] == ["work"]
+
+
+def test_a_compaction_prompt_that_follows_results_in_one_message_leaves_the_session_as_it_is(tmp_path: Path) -> None:
+    with folding(tmp_path, window=200_000, answers_compaction=True) as (provider, running):
+        agent = Agent(running.url, headers={"x-claude-code-session-id": "work"})
+        for _ in range(3):
+            agent.work(provider, 7)
+            *kept, last, reply = agent.messages  # Claude Code keeps the last reply and does not send it
+            asked = {"role": "user", "content": [*last["content"], {"type": "text", "text": CLAUDE_CODE}]}
+            status, headers, data = agent.post(agent.path, {**agent.body(), "messages": [*kept, asked]})
+            assert (status, headers["x-foldline-answered"]) == (200, "compaction")
+            told = "This session is being continued from a previous conversation that ran out of context.\n"
+            text = told + reply_text("anthropic", data)
+            assert "src/file5.py" in text
+            agent.messages = [{"role": "user", "content": [REMINDER, {"type": "text", "text": text}]}, reply]
+            agent.answer_calls("result")
+        assert provider.refused == []
+    assert branch_names(tmp_path) == ["main"]
 
 
 def test_codex_s_compaction_prompt_is_answered_and_the_session_goes_on(tmp_path: Path) -> None:

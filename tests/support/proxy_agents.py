@@ -214,6 +214,16 @@ def sessions(tmp_path: Path) -> list[tuple[str, int, int]]:
     return found
 
 
+def branch_names(tmp_path: Path, session: str = "work") -> list[str]:
+    """The names of a session's branches, of whichever tenant has it."""
+    store = ledger.open(tmp_path / "ledger.db")
+    try:
+        owned = [ledger.for_owner(store, owner).branches(session) for owner in ledger.owners(store)]
+        return [branch.name for branches in owned for branch in branches]
+    finally:
+        store.close()
+
+
 def receipts(tmp_path: Path, session: str = "work") -> list[Receipt]:
     """The receipts of a session, of whichever tenant has it."""
     store = ledger.open(tmp_path / "ledger.db")

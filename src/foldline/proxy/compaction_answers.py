@@ -47,10 +47,8 @@ class CompactionRequest:
 
     kind: str
     """`claude-code`, `codex`, `trigger` or `endpoint`."""
-    asked: int
-    """Number of messages at the end of the history that belong to the compaction request and not to
-    the conversation.
-    """
+    is_message: bool
+    """Whether the request is a text or an item at the end of the history."""
 
 
 def compaction_request(history: ClientHistory, kind: str) -> CompactionRequest | None:
@@ -59,28 +57,37 @@ def compaction_request(history: ClientHistory, kind: str) -> CompactionRequest |
     `kind` is the kind of the API call.
     """
     if kind == "compact":
-        return CompactionRequest(kind="endpoint", asked=0)
+        return CompactionRequest(kind="endpoint", is_message=False)
     if not len(history):
         return None
     value: Any = history.scan.values.get(len(history) - 1)
     if history.format.name == "openai-responses" and _field(value, "type") == "compaction_trigger":
-        return CompactionRequest(kind="trigger", asked=1)
+        return CompactionRequest(kind="trigger", is_message=True)
     text = _last_text(value)[:_SEARCHED]
     if any(wish in text for wish in _OWN_WISHES) or _field(value, "role") != "user":
         return None
     if history.format.name == "anthropic" and all(mark in text for mark in _CLAUDE_CODE):
-        return CompactionRequest(kind="claude-code", asked=1)
+        return CompactionRequest(kind="claude-code", is_message=True)
     if history.format.name == "openai-responses" and text.startswith(_CODEX):
-        return CompactionRequest(kind="codex", asked=1)
+        return CompactionRequest(kind="codex", is_message=True)
     return None
 
 
-def without_last(history: ClientHistory, count: int) -> ClientHistory:
-    """The history without its last messages."""
-    scan, kept = history.scan, len(history) - count
+def without_request(history: ClientHistory, asked: CompactionRequest) -> ClientHistory:
+    """The history without the compaction request.
+
+    Claude Code adds its request to the last message of the user. The other blocks of this message stay.
+    """
+    last = len(history) - 1
+    rest = _without_last_text(history.scan.values.get(last)) if asked.is_message else None
+    kept = last if asked.is_message and rest is None else last + 1
+    scan = history.scan
     values = {index: value for index, value in scan.values.items() if index < kept}
     shorter = scan._replace(starts=scan.starts[:kept], ends=scan.ends[:kept], values=values)
-    return ClientHistory(shorter, history.format, min(history.lead, kept))
+    found = ClientHistory(shorter, history.format, min(history.lead, kept))
+    if rest is not None:
+        found.messages[last] = history.format.parse(rest, None)
+    return found
 
 
 def hand_over(session: Session) -> str:
@@ -177,5 +184,19 @@ def _last_text(value: Any) -> str:
     content = _field(value, "content")
     if isinstance(content, str):
         return content
-    texts = [_field(block, "text") for block in content] if isinstance(content, list) else []
-    return next((text for text in reversed(texts) if isinstance(text, str)), "")
+    index = _last_text_index(content)
+    return str(content[index]["text"]) if index is not None else ""
+
+
+def _without_last_text(value: Any) -> Any:
+    """A message without its last text; None if the message has nothing else."""
+    content = _field(value, "content")
+    index = _last_text_index(content)
+    rest = [block for at, block in enumerate(content) if at != index] if index is not None else []
+    return {**value, "content": rest} if rest else None
+
+
+def _last_text_index(content: Any) -> int | None:
+    blocks = content if isinstance(content, list) else []
+    found = (index for index in reversed(range(len(blocks))) if isinstance(_field(blocks[index], "text"), str))
+    return next(found, None)

@@ -24,7 +24,7 @@ from foldline.proxy.compaction_answers import (
     compaction_answer,
     compaction_request,
     with_readable_items,
-    without_last,
+    without_request,
 )
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
@@ -172,12 +172,13 @@ class RecordingInterceptor:
         asked = compaction_request(located.history, call.kind)
         if asked is None:
             return None
-        history, found = without_last(located.history, asked.asked), located.conversation
+        history, found = without_request(located.history, asked), located.conversation
         alignment = found.align(history) if found is not None else located.alignment
         told = Located(history=history, conversation=found, alignment=alignment)
         ticket = Ticket(group=group, located=told, conversation=found, model=model, format=call.format)
         conversation = found or self.planner.create(ticket)
-        self.planner.write(ticket)
+        if alignment.elements < len(history) or alignment.place < conversation.confirmed:
+            self.planner.write(ticket)  # the session does not have the history that the client compacts
         conversation = ticket.conversation or conversation
         conversation.session.refresh()
         answer = compaction_answer(asked, conversation, history, model, self._key)
