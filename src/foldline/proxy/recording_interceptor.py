@@ -36,6 +36,7 @@ from foldline.proxy.exchange_reports import Reporter, exchange_report, report_to
 from foldline.proxy.forwarded_headers import header
 from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
 from foldline.proxy.partial_requests import PARTIAL, partial_refusal
+from foldline.proxy.plain_text_input import with_listed_input
 from foldline.proxy.planned_request import RequestPlanner, Ticket
 from foldline.proxy.recall_offer import body_with_recall, recall_results
 from foldline.proxy.session_names import client_session_id
@@ -107,7 +108,7 @@ class RecordingInterceptor:
     def _plan(self, request: ClientRequest, group: ConversationGroup, given: bytes) -> OutgoingRequest:
         call = request.call
         read = self._readable(group, given) if call.format == "openai-responses" else given
-        located = self.conversations.locate(group, read, call.format)
+        located = self._locate(group, read, call.format)
         scan = located.history.scan
         if any(scan.field(key) for key in PARTIAL):
             if self.settings.refuses_partial and call.kind == "create":
@@ -128,6 +129,16 @@ class RecordingInterceptor:
             body = read
         offered = self._offer(ticket.located, body, call.format) if call.kind == "create" else None
         return replace(self._outgoing(request, offered or body, ticket), offers_recall=offered is not None)
+
+    def _locate(self, group: ConversationGroup, data: bytes, format: str) -> Located:
+        """Find the conversation of a request, whose messages may be given as one plain text."""
+        try:
+            return self.conversations.locate(group, data, format)
+        except NotScannable:
+            listed = with_listed_input(data, request_format(format))
+            if listed is None:
+                raise
+            return self.conversations.locate(group, listed, format)
 
     def _ticket(self, call: ApiCall, group: ConversationGroup, located: Located, sent_at: float) -> Ticket:
         scan = located.history.scan
@@ -274,7 +285,7 @@ class RecordingInterceptor:
 
     def _write(self, request: ClientRequest, sent: OutgoingRequest, response: ReceivedResponse) -> Receipt | None:
         if isinstance(sent.ticket, UnplannedRequest):
-            located = self.conversations.locate(sent.ticket.group, sent.ticket.body, request.call.format)
+            located = self._locate(sent.ticket.group, sent.ticket.body, request.call.format)
             late = self._ticket(request.call, sent.ticket.group, located, sent.ticket.sent_at)
             return self.recorder.record(late, response)
         ticket: Ticket = sent.ticket
