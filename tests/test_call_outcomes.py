@@ -23,6 +23,10 @@ from foldline.tool_calls import InterpretedCall
         ("go test ./... | tail -20", "--- FAIL: TestOnce (0.1s)\nFAIL", "failed"),
         ("cargo test", "error[E0425]: cannot find value\nexit code: 101", "failed"),
         ("grep -rn nothing src", "Exit code 1", ""),
+        ("cd /w && go env && grep -rn nothing src", "Exit code 1", ""),
+        ("bash -c 'cd /w && grep -rn nothing src'", "Exit code 1", ""),
+        ("cd /w && go vet ./...", "Exit code 1\nvet: a.go:3:1: undefined: b", "failed"),
+        ("make", "<tool_use_error>Sibling tool call errored</tool_use_error>", "interrupted"),
         ("cat notes.md", "the job ended with exit code 3\nand more", ""),
         ("git commit -m x", "The user doesn't want to proceed with this tool use.", "refused"),
         ("npm test", "Exit code 137\n[Request interrupted by user for tool use]", "interrupted"),
@@ -40,3 +44,10 @@ def test_an_interrupted_edit_was_not_done() -> None:
     outcome = call_outcome("[Request interrupted by user for tool use]", failed=True, call=InterpretedCall(kind="edit"))
     assert outcome.status == "interrupted"
     assert not outcome.is_done
+
+
+def test_a_failed_lint_is_told_with_the_line_of_its_first_issue() -> None:
+    issue = "[lint] cmd/registry.go:27:1: Get returns interface (ireturn)"
+    result = f"Exit code 1\n{issue}\n[lint] func Get(name string) (Strategy, error) {{\n[lint] ERROR task failed"
+    call = InterpretedCall(kind="run", command="mise run lint")
+    assert call_outcome(result, failed=True, call=call) == ("failed", issue)

@@ -17,7 +17,10 @@ from foldline.tool_calls import InterpretedCall
 PASSED, FAILED, REFUSED, INTERRUPTED, UNKNOWN = "passed", "failed", "refused", "interrupted", ""
 _KILLED = frozenset({124, 130, 137, 143, -2, -9, -15})
 """Exit statuses of a command that was stopped from outside: by a signal, or by a time limit."""
-_INTERRUPTED = ("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted")
+_INTERRUPTED = (
+    *("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted"),
+    *("<tool_use_error>Sibling tool call errored", "<tool_use_error>Cancelled"),
+)
 """The result of an interrupted call begins with one of these texts, or its last line does."""
 _ENDS_CHARS = 4_000
 """Number of characters that are read at the start of a result, and again at its end."""
@@ -42,6 +45,8 @@ _LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
 """Filters such as `tail` that pass on the last line of their input. The last line then still comes from the program."""
 _ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
 """Programs whose exit status 1 may mean "no" and not a failure."""
+_PROGRAM = re.compile(r"(?:^|&&|\bsh -c ['\"]|\bbash -c ['\"])\s*+([^\s'\"]++)")
+"""The first word of each command in a list with `&&`, and of each command in a script of a shell."""
 _PASSED_LINE = re.compile(
     r"=*\s*\d+ passed\b(?:(?!failed|error).){0,120}|ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?! \[no tests).{0,80}|PASS"
     r"|test result: ok\. .{0,120}|All checks passed!?|Success: no issues found.{0,60}|0 issues\.?"
@@ -67,6 +72,8 @@ _ERROR_WORD = re.compile(
     r"|not found|unable|refused|rejected|doesn't want)\b|^E\s{2,}|--- FAIL",
     re.IGNORECASE,
 )
+_LOCATION = re.compile(r"(?:\[[\w:.-]{1,60}\] )?[\w./@+-]{1,120}:\d{1,6}:\d{1,5}: ")
+"""A line that names a line and a column of a file, as linters and compilers print it."""
 _TOOL_ERRORS = (
     *("<tool_use_error>", "Error: ", "Error calling tool", "String to replace not found", "File has not been read"),
     *("Failed to ", "No such file", "InputValidationError"),
@@ -153,9 +160,9 @@ def _exit_status(lines: list[str]) -> int | None:
 def _run_status(command: str, exit_status: int | None, text: str, last: str, *, failed: bool) -> str:
     bare = _QUOTED.sub('""', command)
     is_pipe = _PIPE.search(bare) is not None and "pipefail" not in bare
-    program = bare.split(None, 1)[0] if bare else ""
     if (exit_status or failed) and not is_pipe:
-        may_mean_no = exit_status == 1 and program in _ANSWERING_PROGRAMS
+        programs = _PROGRAM.findall(command)
+        may_mean_no = exit_status == 1 and not _ANSWERING_PROGRAMS.isdisjoint((*programs[:1], *programs[-1:]))
         return UNKNOWN if may_mean_no else FAILED
     if "…" in command[-2:] or _PIPE.search(_LATE_OUTPUT.sub("", bare)):
         return UNKNOWN
@@ -180,5 +187,7 @@ def error_line(text: str) -> str:
     """The line of a result that best says what went wrong."""
     lines = [_TAGS.sub("", line).strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not _EXIT_LINE.fullmatch(line)]
-    found = (line for pattern in (_ERROR_LINE.match, _ERROR_WORD.search) for line in lines if pattern(line))
+    found = (
+        line for pattern in (_ERROR_LINE.match, _LOCATION.match, _ERROR_WORD.search) for line in lines if pattern(line)
+    )
     return next(found, lines[0] if lines else "")[:_LINE_CHARS]

@@ -424,10 +424,10 @@ class _FactExtractor:
     def _put_file(self, indexes: tuple[int, ...], pending: PendingCall, outcome: CallOutcome) -> None:
         """Store that a file was read or changed, or that reading or changing it failed."""
         call = pending.call
-        kind = "failed" if not outcome.is_done else "modified" if call.kind == "edit" else "read"
-        key = f"{kind} {call.path}"
+        kind = outcome.status if not outcome.is_done else "modified" if call.kind == "edit" else "read"
+        key = f"{kind if outcome.is_done else 'failed'} {call.path}"
         old = self.found.get(key, Fact(kind, call.path, (), times=0))
-        note = call.purpose or old.note if outcome.is_done else outcome.line or outcome.status
+        note = call.purpose or old.note if outcome.is_done else outcome.line
         changes = old.changes
         if kind == "modified":
             self.turns.add_change(indexes[-1], call.path)
