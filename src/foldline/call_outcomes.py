@@ -1,7 +1,7 @@
 """The outcome of a tool call, as far as the result of the call proves one.
 
 The proof is an exit status, the tool's error flag, or the last line that a test runner or a linter prints. The exit
-status of a pipe is the exit status of its last program, so the status of `go test | tail` proves nothing about `go
+status of a pipe is the exit status of its last program. So the status of `go test | tail` proves nothing about `go
 test`. If nothing proves an outcome, foldline states only that the call ran.
 """
 

@@ -68,8 +68,8 @@ _CORRECTING_WORDS = re.compile(
 _IN_CORRECTING_WORDS = ("i said", "i told", "i asked", "what i", "s wrong", "s not", "instead", "must n")
 """Every match of `_CORRECTING_WORDS` contains one of these words. Searching for them first is faster."""
 _AFTER_COMMENT, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""The start of a text that the agent program adds after the user's words, and the start of a text that it writes in
-place of the user's words.
+"""The starts of two texts. The agent program adds the first text after the user's words, and writes the second in place
+of the user's words.
 """
 
 

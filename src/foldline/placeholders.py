@@ -1,8 +1,7 @@
 """Every text that replaces something missing in a view, and the functions that recognise these texts.
 
 A placeholder says what is missing and why. If `recall` can return the missing content, the placeholder names the handle
-of this content. All placeholders are in this module, so that the code that writes them and the code that recognises
-them agree.
+of this content. All placeholders are in this module, so that writing and recognising them cannot disagree.
 """
 
 from __future__ import annotations

@@ -405,8 +405,9 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Raise `ConfigError` if no usable window is left, if `keep_tokens` exceeds the usable window, or if the target is
-    above the limit of a rule.
+    """Raise `ConfigError` if no usable window is left, or if `keep_tokens` exceeds the usable window.
+
+    The same error is raised if the target is above the limit of a rule.
     """
     if policy.window_tokens is not None and policy.window_tokens <= (policy.reply_tokens or 0) + policy.reserve_tokens:
         raise no_usable_window(policy.window_tokens, policy.reply_tokens or 0, policy.reserve_tokens)

@@ -195,8 +195,8 @@ def shell_command(arguments: dict[str, Any]) -> str:
 def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> str:
     """The command or program that a call runs; "" for other calls.
 
-    If the arguments contain a path and the command is one word, "" is returned, because the word names an operation of
-    the tool.
+    If the arguments contain a path and the command is one word, the word names an operation of the tool. Then "" is
+    returned.
     """
     for key in keys:  # this runs for every event of a watched agent, and a loop is faster than a generator
         if key in arguments:

@@ -4,7 +4,7 @@
 
 The summary is cumulative: each prompt contains the previous summary. Hidden messages are not shown to the model. The
 saving is estimated before the model is called, and measured afterwards. If the saving is too small, or if the model
-fails, the messages stay unchanged, and the next attempt waits until some messages were added. Without a digester,
+fails, the messages stay unchanged. The next attempt is made only after some messages were added. Without a digester,
 nothing is compacted. Use `transform` to truncate the messages instead.
 """
 

@@ -1,7 +1,7 @@
 """Checks the address of a ledger, and shows it without its password.
 
-A mistyped connection string must not be used as a file name, because its password would then appear on the disk and in
-error messages.
+A mistyped connection string must not be used as a file name. Its password would then appear on the disk and in error
+messages.
 """
 
 from __future__ import annotations

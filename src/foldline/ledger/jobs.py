@@ -100,8 +100,10 @@ class Jobs:
         take_over: bool = False,
         requested_at: float | None = None,
     ) -> Claim | None:
-        """Claim a job. Returns None if another worker has a valid lease, if the back-off after a failure has not ended,
-        or if the request was cancelled.
+        """Claim a job. Returns None if the job cannot be claimed now.
+
+        A job cannot be claimed while another worker has a valid lease, or before the back-off after a failure has
+        ended. It also cannot be claimed if the request was cancelled.
 
         With `take_over`, a valid claim that `holder` already has is replaced. A queue needs this when it delivers a job
         a second time. `requested_at` is the time of the request that the caller works on; None if there is no request.

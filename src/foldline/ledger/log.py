@@ -136,7 +136,7 @@ def position_of(where: Head) -> ChainPosition:
 
 
 def entry_key(owner: Tenant, before: bytes, row: Values, body: bytes | None) -> bytes:
-    """The key of an entry: the hash of its content and of the key of the previous entry."""
+    """The key of an entry: a hash of its content and of the previous entry's key."""
     seq, kind, length, tip, at, op = row
     return link(owner.name, before, dump([seq, kind, length, tip.hex(), at, op]) + (body or b""))
 

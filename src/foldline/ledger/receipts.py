@@ -26,7 +26,7 @@ MissCause: TypeAlias = Literal[
 - `history`: the client changed messages that it had sent before
 - `fold`: foldline replaced messages by a digest
 - `lookback`: too many blocks were added between two breakpoints
-- `provider`: the request begins like the previous one, and the provider did not read its cache
+- `provider`: the request begins like the previous one, but the provider did not read its cache
 """
 
 

@@ -43,8 +43,9 @@ from foldline.message import Message
 RESERVED = (log.APPEND, "fold", "unfold", "refold", "pin", "unpin", "move", "branch")
 """Kinds of entries that the ledger writes itself; a caller cannot use them for notes."""
 _MarkBody = Callable[[Connection, Head], tuple[Any, ChainPosition]]
-"""A function that gets a connection and the current head, and returns the body of a mark and the new position of the
-branch.
+"""A function that makes a mark (an entry that is not an append).
+
+It gets a connection and the current head. It returns the body of the mark and the new position of the branch.
 """
 
 

@@ -108,12 +108,13 @@ def bound(rule: Rule, load: Load) -> float:
     """The limit of a rule, lowered if the size of the load is an estimate.
 
     The margin of an estimate is added before the size is compared with `usable`. So the need becomes HARD while the
-    estimate is still below `usable`. A rule on `request` with a limit near `usable` would not fire before that, and a
-    fold could never be made in the background. So the limit of such a rule is lowered by the margin.
+    estimate is still below `usable`. A rule on `request` with a limit near `usable` would fire too late, and a fold
+    could never be made in the background. So the limit of such a rule is lowered by the margin.
 
     >>> load = Load(request=80, history=80, count=9, usable=100, margin=0.25, is_estimated=True)
     >>> [bound(Rule.parse(f"fold when request > {share}%"), load) for share in (75, 90)]
     [75.0, 72.0]
+
     """
     found = limit(rule, load.usable)
     is_late = rule.basis == "request" and load.is_estimated and found > load.ceiling

@@ -1,8 +1,8 @@
 """Pruning: a stub replaces a large result in the view.
 
-A stub has the start of the text, and one line that says how much of the text is shown and which handle the full text
-has. A result is pruned either on arrival, before it is first sent, or at a fold. So the beginning of the prompt changes
-only once per fold.
+A stub has the start of the text and one more line. This line says how much of the text is shown, and names the handle
+of the full text. A result is pruned either on arrival, before it is first sent, or at a fold. So the beginning of the
+prompt changes only once per fold.
 """
 
 from __future__ import annotations

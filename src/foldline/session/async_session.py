@@ -4,8 +4,8 @@
     await session.add(message)
     view = await session.view()
 
-An `AsyncSession` wraps a `Session`. If a caller is cancelled while its call makes a fold, the fold is cancelled, too:
-the digester is told to stop, and the fold is not committed. If the commit has already begun, the call returns its
+An `AsyncSession` wraps a `Session`. If a caller is cancelled while its call makes a fold, the fold is cancelled, too.
+The digester is told to stop, and the fold is not committed. If the commit has already begun, the call returns its
 result. A cancelled call that makes no fold runs to its end. The next call begins only after the cancelled call has
 ended.
 """

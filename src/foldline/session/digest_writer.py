@@ -228,7 +228,7 @@ def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int
     """The messages of the current view, if the digest request can begin with them at a lower cost; otherwise ().
 
     The provider reads the view from its cache. This may cost less than a request that has only the folded messages. A
-    view with thinking is not used: the digest request does not have the session's thinking settings, so the provider
+    view with thinking is not used. The digest request does not have the session's thinking settings, so the provider
     would not read the view from its cache.
     """
     own, policy = state.model, state.policy

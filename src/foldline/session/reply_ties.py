@@ -53,8 +53,8 @@ def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Mes
 class ReplyTies:
     """Remembers the last view that the caller got, and stores its identity with the replies that are added next.
 
-    The view is stored only if the reply has usage or bound thinking. If a reply without an id could be mistaken for a
-    part of another reply, the reply gets an id that is derived from the view.
+    The view is stored only if the reply has usage or bound thinking. A reply without an id could be mistaken for a part
+    of another reply. In that case, it gets an id that is derived from the view.
     """
 
     __slots__ = ("_has_grown", "_is_answered", "_view")
@@ -83,8 +83,8 @@ class ReplyTies:
         """Store in each reply the view that it answers, and an id if the reply needs one.
 
         The view is stored only if the reply has usage or bound thinking. The first reply answers the view `answered`
-        or, if that is None, the last view that the caller got. If the caller adds messages and another reply without
-        getting a new view, this reply counts as an answer to the last view plus these messages. `changed_at` is
+        or, if that is None, the last view that the caller got. The caller may add messages and another reply without
+        getting a new view. Then this reply counts as an answer to the last view plus these messages. `changed_at` is
         `Snapshot.changed_at` before the messages are added.
         """
         is_answered = self._is_answered
@@ -131,7 +131,7 @@ def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, s
     """The id to give to the reply `messages[index]`, which has none. The id is derived from the view `answered`.
 
     `messages` are all messages that are added now. If the message before the reply is its reasoning item, the reply
-    gets the id of that item, even if the caller got a view between the two.
+    gets the id of that item. This is so even if the caller got a view between the two.
     """
     if grammar_of(state.setup.format).reasoning_followed and not has_thinking(messages[index]):
         earlier = chain(reversed(messages[:index]), reversed(state.timeline.messages))
@@ -144,9 +144,9 @@ def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, s
 def _next_view(state: State, added: Sequence[Message], changed_at: int) -> ViewIdentity:
     """The identity of the view that a reply is assumed to answer if the caller got no view from this session object.
 
-    This is the current view, extended by the messages before the reply. But the first reply after a fold or another
-    change may answer a view that another process made before the change, so its view is `UNKNOWN_VIEW`. `added` are the
-    messages that are added together with the reply, before it.
+    This is the current view, extended by the messages before the reply. The first reply after a fold or another change
+    is an exception: its view is `UNKNOWN_VIEW`. It may answer a view that another process made before the change.
+    `added` are the messages that are added together with the reply, before it.
     """
     if changed_at:
         known = islice(state.timeline.messages, changed_at, None)

@@ -111,8 +111,8 @@ class Session:
         `View.request` sends them. `digester` writes the digests: one of `foldline.digesters`, or a function.
         `extra_tokens` is the number of tokens of each request that are neither in messages nor in tools. `counter`
         replaces the model's token counter. `clock` returns seconds since 1970, or None if the time is unknown. If a
-        rule of the policy is about cost, each added message gets its time from the clock, so that the record shows when
-        the prompt cache has expired.
+        rule of the policy is about cost, each added message gets its time from the clock. So the record shows when the
+        prompt cache has expired.
         """
         for call, what in ((listener, "listener"), (clock, "clock")):
             if call is not None and not callable(call):
@@ -357,8 +357,8 @@ class Session:
     def refold(self) -> None:
         """Restore the fold that was taken back last, with the same digest.
 
-        Raises `InputError` if no fold was taken back, if a new fold was made since then, or if a message that the fold
-        would remove was pinned since then.
+        Raises `InputError` if no fold was taken back, or if a new fold was made since then. The same error is raised if
+        a message that the fold would remove was pinned since then.
         """
         self.refresh()
         folding.check_refold(self.state)

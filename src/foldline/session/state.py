@@ -1,7 +1,7 @@
 """The state of one branch in memory: sizes, legal cuts, usage, costs, media, the fold in force.
 
-A state is derived from a snapshot of the record and its messages, and from nothing else, so two processes that read the
-same rows have the same state. The time to add a message does not depend on the number of messages.
+A state is derived only from a snapshot of the record and from its messages. So two processes that read the same rows
+have the same state. The time to add a message does not depend on the number of messages.
 """
 
 from __future__ import annotations

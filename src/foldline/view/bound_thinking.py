@@ -47,8 +47,9 @@ def without_thinking(message: Message) -> Message:
 def is_unbound(message: Message, index: int, binding: str) -> bool:
     """Whether the message at `index` has thinking that does not belong to the current prefix.
 
-    `binding` identifies the current prefix. The result is also True if it is not known which view the message answers,
-    or if messages were added between the request and the reply, because the prefix in the request was then shorter.
+    `binding` identifies the current prefix. The result is also True if it is not known which view the message answers.
+    The same is true if messages were added between the request and the reply, because the prefix in the request was
+    then shorter.
     """
     if not has_thinking(message):
         return False

@@ -6,8 +6,8 @@ request. With the second mark, the cache entry of the previous request is found 
 then. Marks of the caller count towards the limit of four and have priority. If the caller set more than four marks, the
 last four are kept. Marks for one hour must come before marks for five minutes. So a one-hour mark of the caller that
 comes after a five-minute mark becomes a five-minute mark. If the request asks for automatic caching for one hour, all
-marks become one-hour marks, because automatic caching marks the last block. A mark that foldline adds before a one-hour
-mark is also a one-hour mark, because the tokens before a one-hour mark are written for an hour anyway.
+marks become one-hour marks, because automatic caching marks the last block. If foldline adds a mark before a one-hour
+mark, it adds a one-hour mark. The tokens at this place are written for an hour anyway.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f\xad\u180e\u200b-\u200f\u2028-\u202e\u2
 class View(NamedTuple):
     """The messages to send, with their sizes. `print(view)` shows tokens by block.
 
-    The class is a named tuple, because a view is made at every turn and a frozen dataclass takes twice as long to
-    create.
+    The class is a named tuple, because a view is made at every turn. A frozen dataclass takes twice as long to create.
     """
 
     messages: tuple[Message, ...]

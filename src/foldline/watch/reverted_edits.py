@@ -1,8 +1,8 @@
 """Detects work that was undone: reverted edits, files that get an earlier content again, changes that git discards.
 
 To limit the memory, an edit is stored as the hashes of the lines that it removed and added. Only an exact revert is a
-dead end. No dead end is reported if the agent removes a debug print, an import or a comment, moves code to another
-file, or improves code.
+dead end. No dead end is reported if the agent removes a debug print, an import or a comment. The same is true if the
+agent moves code to another file or improves code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MINOR_LINES = 12
 _MINOR_STARTS = ("import", "from ", "use ", "require(", "#", "//", "*", "--", "/*")
 _PRINTS = ("print(", "println", "printf", "console.", "debug", "dbg!", "t.log", "os.stderr")
 _REMARKS = ("todo", "fixme", "nolint", "noqa")
-"""Texts by which minor lines are recognised: `_MINOR_STARTS` are the starts of imports and comments, `_PRINTS` occur in
+"""Texts by which minor lines are recognised. `_MINOR_STARTS` are the starts of imports and comments. `_PRINTS` occur in
 debug prints, and `_REMARKS` occur in notes to developers and linters.
 """
 
@@ -215,8 +215,10 @@ def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | Non
 
 
 def _reverts(diff: LineDiff, past: LineDiff) -> bool:
-    """Whether an edit reverts a past edit: it removes the lines that the past edit added, adds the lines that the past
-    edit removed, and adds few other lines.
+    """Whether an edit reverts a past edit.
+
+    It then removes the lines that the past edit added, adds the lines that the past edit removed, and adds few other
+    lines.
     """
     if not (past.added or past.removed) or not (past.added <= diff.removed and past.removed <= diff.added):
         return False

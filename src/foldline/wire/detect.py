@@ -194,9 +194,8 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
 def _usual_format(model: Any, messages: Sequence[Mapping[str, Any]]) -> str:
     """The format in which the vendor of a model expects plain messages; "" if the vendor is unknown.
 
-    The result is also "" in two cases in which the request is written in OpenAI's format. Either the model name has a
-    path (`anthropic/claude-…`), which only gateways use, or the list has messages with other roles than user and
-    assistant.
+    The result is "" in two more cases, because the format is then OpenAI's. First, the model name has a path
+    (`anthropic/claude-…`), so it is the name of a gateway. Second, a message has another role than user or assistant.
     """
     if not isinstance(model, str) or "/" in model or any(message["role"] not in _TURNS for message in messages):
         return ""

@@ -57,7 +57,7 @@ class LossCollector:
     """Collects the content that is lost while messages are rendered one after another.
 
     `names` and `kinds` map the id of each call rendered so far to its name and its kind. They are needed to render the
-    result of the call: some formats repeat the function's name in the result, and other formats have a separate type of
+    result of the call. Some formats repeat the function's name in the result. Other formats have a separate type of
     result for each kind of call.
     """
 

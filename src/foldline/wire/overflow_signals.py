@@ -123,13 +123,14 @@ def is_overflow_answer(status: int, body: bytes) -> bool:
 def stream_overflow(data: bytes) -> bytes | None:
     r"""The error in a response with status 200, if the error says that the request does not fit the window.
 
-    `data` is the beginning of the response. Returns the error as a JSON body if the request did not fit, b"" if the
-    response is an ordinary one, and None if more of the response must be read.
+    `data` is the beginning of the response. Returns the error as a JSON body if the request did not fit, and b"" if the
+    response is ordinary. Returns None if more of the response must be read.
 
     >>> stream_overflow(b'data: {"type":"response.created"}\n\n') is None
     True
     >>> stream_overflow(b'data: {"type":"response.output_text.delta"}\n\n')
     b''
+
     """
     if data[:1] in (b"{", b"["):
         return _body_overflow(data)

@@ -137,8 +137,8 @@ def is_exact(message: Message, elements_of: str) -> bool:
 def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message, ...]:
     """The system messages at the start of `messages` that are written into the request's system field.
 
-    Newer Anthropic models also allow system messages in the message list. A system message that was read from such a
-    list stays in the list if the target has the same format, and the leading messages end before it.
+    Newer Anthropic models also allow system messages in the message list. If a system message was read from such a list
+    and the target has the same format, the message stays in the list. The leading messages end before it.
     """
     count = 0
     while target.render_system and count < len(messages) and messages[count].role == "system":

@@ -72,8 +72,8 @@ class Request:
     ) -> bytes | dict[str, Any]:
         """The body with these messages: bytes if it was read from text, otherwise a dict with the same key order.
 
-        `loss` collects the content that is lost in newly written messages. With `join_turns`, messages of one role that
-        follow each other become one element, if the provider demands that roles alternate.
+        `loss` collects the content that is lost in newly written messages. With `join_turns`, consecutive messages of
+        one role become one element, if the provider demands that roles alternate.
         """
         sequence = tuple(messages)
         if len(sequence) == len(self.messages) and all(map(_is_unchanged, sequence, self.messages)):

@@ -33,8 +33,8 @@ def rewrite(
 ) -> RewrittenFile:
     """The content of a file in which these messages replace the original messages.
 
-    With `join_turns`, messages of a request that have one role and follow each other become one element, if the
-    provider demands that roles alternate.
+    With `join_turns`, consecutive messages of one role become one element, if the file is a request and the provider
+    demands that roles alternate.
     """
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
     value, is_lines = _value(text, source)

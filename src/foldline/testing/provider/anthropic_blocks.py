@@ -107,7 +107,7 @@ def check_cache_marks(body: dict[str, Any]) -> None:
 
     Anthropic refuses too many marks, a mark on an empty text, and a mark on a deferred tool. Anthropic also refuses a
     mark for one hour that comes after a mark for five minutes. Automatic caching (`cache_control` of the request)
-    counts as a mark on the last block, and a mark of that block must have the same lifetime.
+    counts as a mark on the last block. If that block has its own mark, both must have the same lifetime.
     """
     automatic = body.get("cache_control")
     marks = 1 if automatic else 0

@@ -32,7 +32,7 @@ class TagName(str):
 
 
 class SchemaMismatch(Exception):
-    """Raised for a value that does not match the schema: what is wrong, where the value is, what was expected."""
+    """Raised for a value that does not match the schema. Says what is wrong, where it is, and what was expected."""
 
     def __init__(self, kind: Kind, expected: Any = None, value: Any = None) -> None:
         super().__init__(kind)

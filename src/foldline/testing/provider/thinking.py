@@ -1,8 +1,8 @@
 """Signs the thinking in replies, and checks the signed thinking in later requests (Anthropic).
 
-On models with preserved thinking, a thinking block is valid only after the same prefix: the same system prompt, the
-same tools (except deferred ones), the same messages and the same previous thinking block. Older models accept any
-thinking that the provider wrote, if its text is unchanged.
+On models with preserved thinking, a thinking block is valid only if everything before it is unchanged. This includes
+the system prompt, the tools (except deferred ones), the messages and the previous thinking block. Older models accept
+any thinking that the provider wrote, if its text is unchanged.
 """
 
 from __future__ import annotations

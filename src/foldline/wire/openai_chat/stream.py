@@ -1,8 +1,8 @@
 """Assembles Chat Completions chunks into a Chat Completions reply.
 
-OpenAI numbers its tool calls. Servers that imitate OpenAI may leave the number out, give every call the number 0,
-repeat ids and names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they lost the
-connection to their upstream. So only a finish reason ends a reply.
+OpenAI numbers its tool calls. Servers that imitate OpenAI may leave the number out, or give every call the number 0.
+They may also repeat ids and names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they
+lost the connection to their upstream. So only a finish reason ends a reply.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ class ChatStream:
         """The call that a delta belongs to.
 
         The number identifies the call. Some servers give every call the same number, so a known number with a new id
-        and a name begins a new call. Without a number, the id identifies the call. If there is neither a number nor an
-        id, a delta with a name begins a new call, and a delta without a name continues the last call.
+        and a name begins a new call. Without a number, the id identifies the call. Without a number and an id, a delta
+        with a name begins a new call. A delta without a name continues the last call.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))

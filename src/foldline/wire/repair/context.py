@@ -163,7 +163,7 @@ def is_same_reply(one: RepairEntry, other: RepairEntry) -> bool:
 
 
 def are_two_replies(one: Message, other: Message) -> bool:
-    """True for two messages of the assistant that answer two requests, which means that their reply ids differ.
+    """True for two messages of the assistant with different reply ids. Such messages answer two requests.
 
     Two messages without a reply id count as one reply. A session gives a reply id to each reply that has none, if the
     session knows which view the reply answers.
@@ -200,7 +200,7 @@ def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
     Such a message stays in the history, so that the report of lost content names it. Calls, results, media and visible
-    text always render to something, so a message with such a part need not be rendered for this check.
+    text always render to something. So a message with such a part is not rendered for this check.
     """
     parts = message.parts
     for part in parts:

@@ -1,8 +1,9 @@
 """Invariant: the provider can read every image.
 
-An image is base64 data of a type that the provider accepts, or an address that it can open. Clients write `image/jpg`
-for `image/jpeg`, call a JPEG a PNG, wrap base64 text into lines, put a data URL where only the data belongs, or name a
-local file. One such image makes the provider refuse every later request.
+An image is base64 data of a type that the provider accepts, or an address that it can open. Clients make several
+mistakes. They write `image/jpg` for `image/jpeg`, or state that a JPEG is a PNG. They break base64 text into lines, put
+a data URL where only the data belongs, or name a local file. One such image makes the provider refuse every later
+request.
 """
 
 from __future__ import annotations

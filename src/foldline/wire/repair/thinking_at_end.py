@@ -1,7 +1,7 @@
 """Invariant: no reply ends with thinking.
 
-A reply ends with thinking when a stream breaks off, when the limit of the reply is reached during the thinking, or when
-a fold removes the rest of the reply.
+A reply ends with thinking when a stream breaks off, or when the reply reaches its length limit during the thinking. The
+same happens when a fold removes the rest of the reply.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Session files of the agent pi, and the bare messages of pi and similar agents.
 
-Shell commands, notes of extensions, branch summaries and compaction summaries become messages with a `kind` and the
-text that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The messages
-before a compaction are also read. Messages may also be objects with attributes instead of JSON.
+Shell commands, notes of extensions, branch summaries and compaction summaries become messages with a `kind`. Their text
+is the text that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The
+messages before a compaction are also read. Messages may also be objects with attributes instead of JSON.
 """
 
 from __future__ import annotations

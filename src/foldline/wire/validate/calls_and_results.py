@@ -1,4 +1,4 @@
-"""Checks that each call has a result, that each result has a call, and that both are where the format expects them."""
+"""Checks that each call has a result, that each result has a call, and that the format allows their positions."""
 
 from __future__ import annotations
 

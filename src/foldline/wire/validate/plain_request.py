@@ -1,8 +1,8 @@
 """The form in which the validator reads a request: turns that consist of blocks.
 
-The validator must not share a mistake with the parser and renderer that it checks, so each format has a second, small
-reader in its `grammar.py`. This second reader accepts any JSON value and never raises. An unexpected value becomes a
-violation, and an unknown part becomes a block of kind "other".
+The validator must not make the same mistakes as the parser and the renderer that it checks. So each format has a
+second, small reader in its `grammar.py`. This second reader accepts any JSON value and never raises. An unexpected
+value becomes a violation, and an unknown part becomes a block of kind "other".
 """
 
 from __future__ import annotations
