@@ -34,8 +34,8 @@ _FRAME_STARTS, _FRAME_END, _FRAME_CHARS = (
     "\nOutput:\n",
     3_000,
 )
-"""The first words and the last line of the frame that Codex prints above the output of a command, and the maximum
-length of such a frame.
+"""Codex prints a frame above the output of a command. These are its possible first words, its last line, and its
+maximum length.
 """
 _FRAME_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (-?\d{1,3})$", re.MULTILINE)
 _PIPE = re.compile(r"(?<!\|)\|(?![|&])|\|&")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 KINDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "measured": (("tokens", "usable"), "`view` measured the request, before a fold"),
-    "assumed": (("window", "reason"), "the window of the model is a guess; once for each model"),
+    "measured": (("tokens", "usable"), "the request was measured, before any fold"),
+    "assumed": (("window", "reason"), "the model's window is a guess; emitted once for each model"),
     "warned": (("reason",), "a rule with the action `warn` or `pause` begins to fire"),
     "planned": (("cut", "reason"), "a fold will be made"),
     "started": (("cut", "by"), "the digest is being written: `by` names the model, or is `local`"),
@@ -22,12 +22,12 @@ KINDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("cut", "before", "after", "by", "thinking_left_out"),
         "the fold is in the record; `before` and `after` are the tokens of the request",
     ),
-    "skipped": (("reason",), "a fold was due or asked for, and was not made"),
+    "skipped": (("reason",), "a fold was due or requested, but was not made"),
     "failed": (("cause",), "the model wrote no usable digest, or a background fold failed"),
     "pruned": (("results",), "large results became stubs, on arrival or at a fold"),
     "unbound": (
         ("messages",),
-        "thinking was written for another model, other tools or other messages, and is left out (see also `committed`)",
+        "thinking is left out, because it belongs to other messages, tools or another model (see also `committed`)",
     ),
     "repaired": (("messages",), "added messages break a rule of the provider; the view is repaired"),
     "interrupted": (("stop", "lost"), "a streamed reply ended too early; what was received is in the session"),

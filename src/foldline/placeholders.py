@@ -40,12 +40,12 @@ WINDOW_FULL = "the window is full"
 
 
 def repeated_in(handle: str) -> str:
-    """The reason in a stub if a later message repeats the text of the result."""
+    """The reason that a stub gives if a later message repeats the text of the result."""
     return f"it stands again in {handle}"
 
 
 def read_again_in(handle: str) -> str:
-    """The reason in a stub if the same file was read again later."""
+    """The reason that a stub gives if the same file was read again later."""
     return f"read again in {handle}"
 
 

@@ -25,7 +25,7 @@ _WHOLE_TEXTS = ("content", "contents", "file_text")
 _WRITTEN_TEXTS = (*_NEW_TEXTS, *_WHOLE_TEXTS)
 _PATCHES = ("input", "patch")
 _RANGES = ("offset", "limit", "view_range", "start_line", "end_line", "ranges")
-"""Arguments that make a reading call read only a part of a file."""
+"""Arguments with which a call reads only a part of a file."""
 _TASK_LISTS = ("todos", "plan", "tasks", "items")
 _TASK_TITLES = ("content", "step", "subject", "title", "text", "description")
 _CONTENT = frozenset(

@@ -105,7 +105,7 @@ class ReceiptSum:
     unpriced: int
     """Number of receipts of models without a known price."""
     misses: Mapping[str, int]
-    """Missed tokens by cause."""
+    """Number of missed tokens for each cause."""
 
 
 def add_receipt(store: Store, branch: Branch, receipt: Receipt) -> None:

@@ -141,7 +141,7 @@ def model(name: str, *, table: Path | None = None) -> Model:
     bare = plain_name(name)
     shipped_name, user_name = _match(bare, shipped.models), _match(bare, user.models)
     if len(user_name) < len(shipped_name):
-        user_name = ""  # the shipped table has an entry that is more specific for this model
+        user_name = ""  # the shipped table has a more specific entry for this model
     shipped_entry, user_entry = shipped.models.get(shipped_name, {}), user.models.get(user_name, {})
     known = {**shipped.default, **user.default}
     vendor = ""
@@ -244,7 +244,8 @@ def misspelled_name(name: str) -> str:
 def _match(bare: str, models: Mapping[str, Any]) -> str:
     """The key of the table entry for a model name; "" if there is no entry.
 
-    A name that is not a key may be a variant of several keys (see `_is_variant`). The longest one is returned.
+    A name that is not a key may be a variant of several keys (see `_is_variant`). The longest of these keys is
+    returned.
     """
     if bare in models:
         return bare

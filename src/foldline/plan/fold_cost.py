@@ -61,7 +61,7 @@ class TokenPrices:
                 hint="reading a token from the cache cannot cost more than writing it",
             )
         if min(self.input, self.output, self.ttl_seconds, self.min_prefix) < 0:
-            raise ConfigError(f"negative price or cache rule in {self}", hint="use 0 or more")
+            raise ConfigError(f"a price or a cache rule is negative: {self}", hint="use 0 or more")
 
 
 def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
@@ -102,9 +102,9 @@ def digest_cost(prices: TokenPrices, *, covered: int, digest: int) -> float:
 
 
 def fold_price(prices: TokenPrices, *, rewritten: int, digest_price: float, warm: bool) -> float:
-    """The price of a fold. Its savings are not subtracted.
+    """The price of a fold: the cost of the digest, plus the cost of writing cached tokens again.
 
-    The price is the cost of the digest, plus the cost of writing cached tokens again.
+    The savings of the fold are not subtracted.
 
     >>> fold_price(TokenPrices(), rewritten=10_000, digest_price=0.0, warm=True)
     11500.0

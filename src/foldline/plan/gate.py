@@ -65,9 +65,7 @@ class Load(NamedTuple):
         return self.fixed + round(self.scale * tokens)
 
     def room_in(self, size: int) -> int:
-        """The inverse of `size_of`: the message tokens, by the local counter, that fit into a request of `size`
-        provider tokens.
-        """
+        """The inverse of `size_of`: how many message tokens, by the local counter, fit into a request of this size."""
         return int((size - self.fixed) / self.scale)
 
     def value_for(self, rule: Rule) -> float:
@@ -92,7 +90,7 @@ class Verdict(NamedTuple):
 
 
 NOTHING_DUE = Verdict(Need.NONE)
-"""The verdict that nothing must be done."""
+"""The verdict if no action is needed."""
 _WEIGHT = {"pause": 1, "clip": 2, "fold": 2}
 
 

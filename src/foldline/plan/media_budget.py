@@ -46,7 +46,7 @@ class MediaTotals(NamedTuple):
     large: int = 0
 
     def plus(self, media: Media, allowance: MediaAllowance, sign: int = 1) -> MediaTotals:
-        """The totals with one more medium. If `sign` is -1, the totals with one medium less."""
+        """The totals with one more medium. If `sign` is -1, one medium is subtracted instead."""
         is_image = media.kind == "image"
         large = is_image and is_large(media, allowance.max_pixels_of_many)
         size = self.size + sign * len(media.data)
@@ -190,7 +190,7 @@ class MediaBudget:
         hint = "send fewer or smaller media at once, or use a policy that folds"
         many = self.allowance.many_images
         if many is not None and _has_large_among_many(left, self.allowance):
-            hint = f"send images of at most {self.allowance.max_pixels_of_many:,} pixels on a side, or fewer"
+            hint = f"send images of at most {self.allowance.max_pixels_of_many:,} pixels on a side, or fewer images"
             return ViewTooLarge(left.images, many, {"media": left.images}, unit="images with a large one", hint=hint)
         if most is not None and left.number > most:
             return ViewTooLarge(left.number, most, {"media": left.number}, unit="media", hint=hint)

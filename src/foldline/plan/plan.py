@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 
 NOTHING_TO_DO = Plan(NOTHING_DUE)
-"""The plan that nothing must be done."""
+"""The plan if no fold is needed."""
 
 
 def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict: Verdict | None = None) -> Plan:
@@ -90,7 +90,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
             fits = partial(_fits, timeline, size)
             tokens = ceil(draft.after * (1 + load.margin))
             raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
-        return Plan(verdict=verdict, skip_reason="the protected part does not fit below the trigger")
+        return Plan(verdict=verdict, skip_reason="the messages that must stay are too large for a view that fits")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
     if verdict.need is Need.SOFT and (
@@ -114,7 +114,7 @@ def manual_fold(timeline: Timeline, load: Load, policy: Policy, size: Size, *, f
         floor_at = cutting.floor(timeline, policy, load.usable)
         draft.cut_to(floor_at=floor_at, goal=int(policy.target_ratio * load.usable), basis="request", start=0)
         floors = ", ".join(f"{name} {getattr(policy, name):,}" for name in _FLOORS if getattr(policy, name))
-        reason = f"every message is among the newest that stay ({floors or 'the newest step'})"
+        reason = f"every message belongs to the newest messages, which stay ({floors or 'the newest step'})"
     if draft.cut <= max(timeline.cut, timeline.lead):
         return Plan(NOTHING_DUE, skip_reason=reason)
     return Plan(NOTHING_DUE, draft.fold(before=load.request, reason="asked for"))

@@ -41,7 +41,7 @@ The block `digest` is missing, because `_KNOBS` already tries a smaller digest, 
 """
 
 
-def too_large(  # noqa: PLR0913 (all are named at the call)
+def too_large(  # noqa: PLR0913 (all are keyword-only)
     load: Load,
     policy: Policy,
     *,

@@ -105,7 +105,7 @@ class Timeline:
     def newest_answered_prompt(self) -> int:
         """Index of the newest prompt that has a reply; -1 if there is none.
 
-        The conversation has moved on from every call before this prompt.
+        The conversation has gone on without the results of open calls before this prompt.
         """
         prompts = self.prompts
         count = bisect_left(prompts, self._last_reply)
@@ -113,7 +113,7 @@ class Timeline:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the newest reasoning has its output, and no call is without a result or got its result late."""
+        """Whether the newest reasoning has its output, and every call got its result before other messages came."""
         return self._leading < 0 and not (self._open_calls or self.unanswered or self.late_results)
 
     @property

@@ -234,7 +234,9 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
 
 
 def around_digest(timeline: Timeline, fold: Fold) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Indexes of the kept messages that the view shows before the digest of a fold, and of those after the digest."""
+    """Indexes of the messages that a fold keeps: first those that the view shows before the digest, then those after
+    it.
+    """
     digest = fold.digest
     is_first = digest is not None and (
         digest.message.role == "system" or digest.message_for(timeline.target) is not digest.message

@@ -14,7 +14,7 @@ from foldline.wire.repair.context import native_summary
 _READ_BY_ALL_MODELS = frozenset({"openai-responses"})
 """The formats in which every model of the vendor can read a block.
 
-In other formats, only the model that wrote it can.
+In other formats, only the model that wrote the block can read it.
 """
 
 

@@ -35,7 +35,7 @@ _NAMES = {
 _COMBINATIONS = ("anyOf", "oneOf", "allOf")
 """The keys that Anthropic refuses at the top level of a tool's schema."""
 _LENGTH_FIELDS = ("max_completion_tokens", "max_output_tokens")
-"""The names under which providers' APIs limit the length of the reply."""
+"""The names of the request fields with which providers' APIs limit the length of the reply."""
 
 
 def request_body(  # noqa: PLR0913 (all but one are keyword-only)

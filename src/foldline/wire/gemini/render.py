@@ -127,7 +127,7 @@ def _render_media(part: Media, loss: LossCollector, *, in_result: bool) -> dict[
     if part.data and (mime in _DOCUMENTS or mime.startswith(("image/", "audio/", "video/", "text/"))):
         return {"inlineData": {"mimeType": mime, "data": part.data}}
     if part.data:
-        return {"text": media_placeholder(part, loss, "Gemini reads no media of this type").text}
+        return {"text": media_placeholder(part, loss, "Gemini cannot read media of this type").text}
     if part.url and not in_result:
         return {"fileData": {"mimeType": part.mime, "fileUri": part.url} if part.mime else {"fileUri": part.url}}
     if part.text:

@@ -118,7 +118,7 @@ class References:
         return new in self.calls or new in self.new_ids or (in_request and not old and "" in self.calls)
 
     def _is_used_by_result(self, result: ToolResult, own_calls: set[str]) -> bool:
-        """True if a result has the id of a call in the stored part, or may answer such a call by its name."""
+        """True if a result answers, or may answer, a call in the stored part. Ids are compared first, then names."""
         key = result.call_id
         if key and key in self.unanswered:
             return True

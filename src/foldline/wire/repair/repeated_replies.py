@@ -54,7 +54,7 @@ def reply_key(message: Message) -> Hashable:
 
 
 def _content_of(part: Part) -> Hashable:
-    """The values of a part that are equal in every delivery of it."""
+    """The values of a part that stay the same when its message is delivered again."""
     match part:
         case Text():
             return part.text

@@ -65,7 +65,7 @@ def _content_of(slot: CallSlot) -> tuple[str, str]:
 def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
     """True if a call repeats an earlier call: both calls are equal, and so are their results.
 
-    Within one reply, the results may also differ if their ranks (`rank_of`) differ. In different turns, the whole
+    Within one reply, results with different ranks (see `rank_of`) need not be equal. In different turns, the whole
     messages must be equal.
     """
     one, other = slot.answer, before.answer
