@@ -123,13 +123,15 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
 
 
 def output_of(text: str) -> str:
-    r"""The output in a result of Codex, without the frame around it. The exit status in the frame is the first line.
+    r"""The output in a result of Codex, without the frame around it. If the frame has an exit status, it becomes the
+    first line.
 
     The frame is a JSON object with the output and its metadata, or some lines above the output. A result without a
     frame is returned unchanged.
 
     >>> output_of('{"output":"a\\nb","metadata":{"exit_code":2}}')
     'Exit code: 2\na\nb'
+
     """
     if text.startswith("{") and '"metadata"' in text:
         try:
@@ -176,8 +178,9 @@ def _run_status(command: str, exit_status: int | None, text: str, last: str, *, 
 
 
 def _proves_all(bare: str) -> bool:
-    """Whether the exit status of a command line covers all its commands: each command runs only if the earlier ones
-    succeeded.
+    """Whether the exit status of a command line covers all its commands.
+
+    This is so if each command runs only after all earlier commands succeeded.
     """
     *before, _ = bare.split("&&")
     return not _SEVERAL.search(bare) and not any(map(_PIPE.search, before))

@@ -110,7 +110,7 @@ def is_human_prompt(message: Message) -> bool:
     parts = message.parts
     text = parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else message.text
     if "<" not in text and not text.lstrip().startswith(_MACHINE_STARTS):
-        return True  # most prompts end here, without a slower search
+        return True  # true for most prompts, so the slower search is skipped
     if any(not isinstance(part, Text | ToolResult) for part in parts):
         return True
     return not text.strip() or is_client_digest(text) or bool(human_words(text))

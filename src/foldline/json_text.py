@@ -226,7 +226,7 @@ def root(text: str) -> int:
         value, end = _decode_unchanged(text, at)
         _expect_end(text, end)
     except RecursionError:
-        raise ConfigError("not JSON that can be read: nested too deeply") from None
+        raise ConfigError("the JSON is nested too deeply to be read") from None
     except ValueError as error:
         raise ConfigError(f"not JSON ({error})") from None
     if not isinstance(value, dict):

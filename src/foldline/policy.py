@@ -131,7 +131,7 @@ class Policy:
     atom: Atom = "step"
     """The unit that is never split: a message with its results, a step, or a turn."""
     snap: Snap = "backward"
-    """What happens to an atom that is partly inside the token floor.
+    """What happens to an atom (see `atom`) if only a part of it is inside the token floor.
 
     `backward` keeps the whole atom, `forward` folds it.
     """

@@ -60,7 +60,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
     inside = _inside(lines)
 
     def take(count: int, piece: str | None = None) -> str:
-        """The first or last `count` lines. If `piece`, a part of the next line, is given, it is added."""
+        """The first or last `count` lines. `piece` may be a part of the next line; it is added."""
         start, stop = (0, count) if end == "head" else (len(lines) - count, len(lines))
         kept = lines[start:stop]
         if piece is not None:

@@ -71,7 +71,7 @@ def add_unindexed(
         return
     free = _lock_ranges(tx, connection, " SKIP LOCKED" if tx.for_update else "")  # those not being indexed now
     if sum(row[-1] for row in free) > MAX_UNINDEXED_BYTES:
-        # Twice as much as was added, so that a backlog shrinks
+        # twice as many bytes as were added, so that a backlog shrinks
         _index_ranges(tx, index, connection, free, 2 * max(size, MAX_UNINDEXED_BYTES))
 
 

@@ -272,7 +272,7 @@ class Store:
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             undone = derive(log.marks(connection, self.tx.owner, branch), before).undone
             if not undone:
-                raise InputError("no fold was taken back since the newest fold", hint="make a new fold")
+                raise InputError("no fold was taken back since the last fold was made", hint="make a new fold")
             return {"fold": [undone[-1].branch, undone[-1].seq]}, log.position_of(before)
 
         return self._mark(branch, "refold", body, mark, op)

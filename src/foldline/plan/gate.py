@@ -152,7 +152,7 @@ def _reason(rule: Rule, load: Load) -> str:
     if rule.basis == "cost" and isinf(load.earned_share):
         return f"folding costs nothing now ({rule})"
     if rule.basis == "cost":
-        return f"{load.earned_share:.0%} of the price of folding is earned ({rule})"
+        return f"a fold has earned {load.earned_share:.0%} of its price ({rule})"
     value, most = load.value_for(rule), limit(rule, load.usable)
     upper_text = f" (it may be {load.upper:,})" if bound(rule, load) < most else ""
     return f"{rule.basis} is {value:,}{upper_text} of {most:,.0f} allowed ({rule})"

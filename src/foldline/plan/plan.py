@@ -90,7 +90,7 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
             fits = partial(_fits, timeline, size)
             tokens = ceil(draft.after * (1 + load.margin))
             raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
-        return Plan(verdict=verdict, skip_reason="the messages that must stay are too large for a view that fits")
+        return Plan(verdict=verdict, skip_reason="the messages that must stay do not fit the window")
     fold = draft.fold(before=load.request, reason=verdict.reason)
     gain, covered = load.request - fold.after, timeline.prefix[fold.cut] - timeline.prefix[timeline.cut]
     if verdict.need is Need.SOFT and (

@@ -102,7 +102,7 @@ def _cancellable(session: Session, options: WriteOptions) -> Iterator[tuple[Writ
     finally:
         session.running = before
         if claim is not None:
-            with suppress(FoldlineError):  # the claim was cancelled; otherwise, its lease will run out
+            with suppress(FoldlineError):  # the claim was cancelled; if not, its lease will run out
                 if jobs.get(claim.branch, claim.name).is_held:
                     jobs.finish(claim)
 

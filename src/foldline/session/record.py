@@ -149,7 +149,7 @@ class MemoryRecord:
     def refold(self, entry: int) -> Version:
         """Restore the fold that was taken back last."""
         if not self.undone:
-            raise InputError("no fold was taken back since the newest fold", hint="make a new fold")
+            raise InputError("no fold was taken back since the last fold was made", hint="make a new fold")
         folds = [*self.folds, self.undone[-1]]
         return self._change(entry, folds=folds, undone=self.undone[:-1], changed_at=len(self.messages))
 

@@ -109,7 +109,7 @@ class _AsyncEvents:
         try:
             event = await anext(self._events)
             self._assembler.take(event)
-        except BaseException:  # the end of the stream, an error, a cancelled task
+        except BaseException:  # also at the end of the stream, or if the task is cancelled
             await self._tee.aclose()
             raise
         return event

@@ -352,7 +352,7 @@ class State:
             self._latch()
 
     def shows(self, index: int) -> bool:
-        """Whether the view shows a message and does not shorten it."""
+        """Whether the view shows a message in full."""
         fold = self.timeline.fold
         return fold is None or index < self.timeline.lead or fold.shows(index)
 

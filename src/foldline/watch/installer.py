@@ -164,8 +164,8 @@ def is_foldline_entry(entry: Any, subcommand: str) -> bool:
 
 
 _Path: TypeAlias = tuple[tuple[int, int], ...]
-"""The path to an entry, as `json_text.cut` expects it. Each element is for one container around the entry: the position
-where the container begins, and the index of its item that contains the entry.
+"""The path to an entry, as `json_text.cut` expects it. Each element describes one container around the entry: the
+position where the container begins, and the index of the item that contains the entry.
 """
 
 

@@ -260,7 +260,7 @@ def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
     names = [name for name in windows if name == model or (model and name.startswith(model))]
     if not names and len(windows) == 1:
         names = list(windows)
-    return WindowSize(tokens=windows[names[0]], source=f"the stream says so of {names[0]}") if names else None
+    return WindowSize(tokens=windows[names[0]], source=f"named by the stream for {names[0]}") if names else None
 
 
 def _token_count(facts: Any, *keys: str) -> int | None:

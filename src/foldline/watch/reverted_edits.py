@@ -217,8 +217,8 @@ def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | Non
 def _reverts(diff: LineDiff, past: LineDiff) -> bool:
     """Whether an edit reverts a past edit.
 
-    It then removes the lines that the past edit added, adds the lines that the past edit removed, and adds few other
-    lines.
+    This is so if it removes the lines that the past edit added, adds the lines that the past edit removed, and adds few
+    other lines.
     """
     if not (past.added or past.removed) or not (past.added <= diff.removed and past.removed <= diff.added):
         return False

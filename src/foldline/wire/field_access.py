@@ -102,5 +102,5 @@ def _plain_json(value: Any) -> Any:
 
 @cache
 def snake(name: str) -> str:
-    """The snake case of a camel-case name."""
+    """A camel-case name in snake case."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -262,7 +262,7 @@ class Format:
     stored_elements: Callable[[Any], StoredElements] | None = None
     """For a session log that stores request elements: returns the elements in the wire value of a message."""
     writer: LogWriter | None = None
-    """How new lines are written; None if the format is not a session log that can be written."""
+    """How new lines of a session log are written; None for other formats, and for logs that cannot be written."""
 
 
 @cache

@@ -144,7 +144,7 @@ def with_error_text(result: ToolResult, loss: LossCollector) -> ToolResult:
     """
     if not result.is_error:
         return result
-    loss.add("is_error", "the format has no field for a failure: the text says it instead")
+    loss.add("is_error", "the format has no error field: a text says that the call failed")
     place, first = next(
         ((place, part) for place, part in enumerate(result.parts) if isinstance(part, Text)), (-1, None)
     )

@@ -106,11 +106,11 @@ def _is_unchanged(one: Message, other: Message) -> bool:
 def unknown_format(value: Any, what: str) -> FormatUnknown:
     """The error for input whose format is not clear.
 
-    The error names the features that were found and the argument that sets the format.
+    The error names the features of known formats that were found, and the argument that sets the format.
     """
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
-    seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
+    seen = f"it has features of {reasons}" if shown else "it has no feature of a known format"
     names = ", ".join(shown or FORMATS)
     return FormatUnknown(
         f"the format of this {what} is not clear, {seen}", hint=f"name it with format=…, one of {names}"

@@ -56,7 +56,7 @@ def tools_hash(tools: Iterable[Any]) -> str:
     ]
     try:
         text = repr(shown)
-    except RecursionError:  # nested too deeply: cannot be sent either
+    except RecursionError:  # a request with such deep nesting cannot be sent either
         text = repr([len(shown), *(name for tool in shown if isinstance(tool, Mapping) for name in tool_names(tool))])
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12] if shown else ""
 

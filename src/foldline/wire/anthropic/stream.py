@@ -159,7 +159,10 @@ def _sendable(content: list[dict[str, Any]], loss: LossCollector) -> list[dict[s
     kept: list[dict[str, Any]] = []
     for block in content:
         if block.get("type") in _ANSWERED_BY_SERVER and string_at(block, "id") not in answered:
-            loss.add(f"{string_at(block, 'type')} {string_at(block, 'name')}", "the reply ended before its result")
+            loss.add(
+                f"{string_at(block, 'type')} {string_at(block, 'name')}",
+                "the reply ended before the result of the call",
+            )
         elif block.get("type") != "text" or not blank(block.get("text")):
             kept.append(block)
     while kept and kept[-1].get("type") in _THINKING:

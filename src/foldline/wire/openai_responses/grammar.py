@@ -70,7 +70,7 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if kind in _CALLS:
             made[key] = kind
         elif kind in _RESULTS and made.get(key, kind.removesuffix("_output")) != kind.removesuffix("_output"):
-            request.refuse("result-orphan", index, f"an item of type {kind} answers the {made[key]} {key}")
+            request.refuse("result-orphan", index, f"an item of type {kind} cannot answer the {made[key]} {key}")
         if turn := _item(kind, item, index, request):
             request.turns.append(turn)
     return request

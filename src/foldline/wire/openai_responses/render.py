@@ -31,7 +31,7 @@ def render(message: Message, loss: LossCollector) -> list[Any]:
         stored = read(wire.value) if read else StoredElements([], complete=False)
         if wire.exact and stored.complete:
             for kind in stored.lost:
-                loss.add(kind, "the log holds no form of it that can be sent")
+                loss.add(kind, "the log does not hold it in a form that can be sent")
             return [sendable_to_openai(item) for item in stored.items]
         base = sendable_to_openai(stored.items[0]) if len(stored.items) == 1 else {}
     base = {key: value for key, value in base.items() if key != "id"}

@@ -57,7 +57,7 @@ class ResultSlot:
     late: bool = False
     """Whether another reply comes between the call and this result.
 
-    A late result does not count as the call's result.
+    Such a late result does not count as the call's result.
     """
     second: bool = False
     """Whether the call already has another result, with other content. This result is then sent as text."""
@@ -115,7 +115,8 @@ class RepairContext:
     replies: dict[Hashable, list[int]] = field(default_factory=dict)
     """For each key of a reply, the indexes of the messages with that key (see `repeated_replies`)."""
     predecessors: dict[int, int] = field(default_factory=dict)
-    """Maps the index of each system message in the list to the index of the last message before it with another role.
+    """For each system message in the list: its index, and the index of the last earlier message that is not a system
+    message.
     """
     has_thinking: bool = False
     """Whether any message holds thinking or an opaque part."""

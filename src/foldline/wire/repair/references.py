@@ -81,7 +81,9 @@ class References:
         self.server_calls |= other.server_calls
 
     def are_used_by(self, run: RepairRun, after: int = -1) -> bool:
-        """True if a message of the run with an index above `after` refers to one of these ids."""
+        """True if a message of the run refers to one of these ids. Only messages with an index above `after` are
+        checked.
+        """
         context = run.context
         if any(key in self.items and places[-1] > after for key, places in context.items.items()):
             return True

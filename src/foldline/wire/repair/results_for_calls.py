@@ -50,7 +50,7 @@ class CallIndex:
         """The newest call with each id."""
         self.by_id: defaultdict[str, _SlotStack] = defaultdict(_SlotStack)
         self._by_name: defaultdict[tuple[bool, str], _SlotStack] = defaultdict(_SlotStack)
-        """Maps (whether the call has an id, the name of the call) to calls.
+        """The calls by name. The key also says whether the call has an id: (has an id, name).
 
         Calls of all names are also under the name "".
         """
@@ -161,7 +161,11 @@ def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:
     result, slot = answer.result, answer.slot
     if slot is None or _is_tied(slot.call, result, context):
         if slot is not None and not _has_form_of(slot.call, answer, context):
-            context.note("result-form", answer.entry.index, f"the result of {slot.call.id} got the form of its call")
+            context.note(
+                "result-form",
+                answer.entry.index,
+                f"the result of {slot.call.id} was converted to the form that its call requires",
+            )
             return edited(result, name=result.name)
         return result
     call = slot.call
