@@ -32,7 +32,7 @@ from foldline.view.compose import marker
 PAGE = 500
 """Number of folded messages that are read at once."""
 OPENING_READ = 100
-"""At the first fold after a session was opened, this number of the oldest folded messages is read.
+"""Number of the oldest folded messages that are read for the first fold after a session was opened.
 
 The newest `NEWEST_READ` folded messages are read, too. The facts of the messages between them come from the current
 digest.
