@@ -226,7 +226,7 @@ def root(text: str) -> int:
         value, end = _decode_unchanged(text, at)
         _expect_end(text, end)
     except RecursionError:
-        raise ConfigError("the JSON is nested too deeply to be read") from None
+        raise ConfigError("not JSON (nested too deeply)") from None
     except ValueError as error:
         raise ConfigError(f"not JSON ({error})") from None
     if not isinstance(value, dict):
