@@ -14,6 +14,10 @@ from typing import Any, NamedTuple
 
 KINDS: dict[str, tuple[tuple[str, ...], str]] = {
     "measured": (("tokens", "usable"), "the request was measured, before any fold"),
+    "corrected": (
+        ("reported", "expected", "ratio"),
+        "usage figures agree with each other but not with the estimate, and are used; `ratio` is reported to estimated",
+    ),
     "assumed": (("window", "reason"), "the model's window is a guess; emitted once for each model"),
     "warned": (("reason",), "a rule with the action `warn` or `pause` begins to fire"),
     "planned": (("cut", "reason"), "a fold will be made"),
@@ -42,6 +46,7 @@ LOG = logging.getLogger("foldline")
 _LEVELS = {
     "measured": logging.DEBUG,
     "assumed": logging.WARNING,
+    "corrected": logging.WARNING,
     "failed": logging.WARNING,
     "truncated": logging.WARNING,
 }

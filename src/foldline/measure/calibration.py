@@ -25,7 +25,8 @@ So newer measurements count more.
 RATIO = (0.5, 2.0)
 """Lowest and highest ratio that one measurement can contribute. A ratio outside this range is set to the nearer limit.
 
-A ratio outside this range is caused by a change of the hidden tokens, not by the tokenizer.
+A single ratio outside this range is caused by a change of the hidden tokens, not by the tokenizer. If several figures
+in a row agree on such a ratio (`with_ratio`), that ratio is the upper limit.
 """
 SURE = 0.03
 """The smallest uncertainty of the ratio, as a share.
@@ -69,6 +70,11 @@ class Calibration:
         return self.reported / self.estimated
 
     @property
+    def supported_ratio(self) -> float:
+        """The ratio if most of its weight comes from measurements, not from the initial value; otherwise 1."""
+        return self.ratio if self.estimated > 2 * CREDIT else 1.0
+
+    @property
     def uncertainty(self) -> float:
         """How wrong an estimate may be after it was corrected by the ratio, as a share of the estimate."""
         return max(MARGIN * CREDIT / self.estimated, SURE)
@@ -88,12 +94,16 @@ class Calibration:
         hidden = max(self.hidden + round(gap - band if gap > 0 else gap + band), 0)
         return Calibration(self.reported, self.estimated, hidden, self.drops_thinking)
 
+    def with_ratio(self, ratio: float) -> Calibration:
+        """The calibration with a ratio that several figures have shown by agreeing with each other."""
+        return Calibration(ratio * CREDIT, CREDIT, self.hidden, self.drops_thinking)
+
     def with_step(self, reported: int, estimated: int) -> Calibration:
         """The calibration after one more measurement of some content.
 
         `reported` is the real size of the content, and `estimated` is its estimated size.
         """
-        low, high = RATIO
+        low, high = RATIO[0], max(RATIO[1], self.ratio)
         clipped = min(max(reported, estimated * low), estimated * high)
         sums = self.reported * DECAY + clipped, self.estimated * DECAY + estimated
         return Calibration(*sums, self.hidden, self.drops_thinking)

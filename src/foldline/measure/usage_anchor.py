@@ -16,21 +16,11 @@ from typing import NamedTuple
 
 from foldline.measure.calibration import OTHER_TOKENIZER, Calibration
 from foldline.measure.estimator import Count, with_margin
-from foldline.measure.usage_checks import Doubt, Expectation, FirstFigure, lowest_figure
+from foldline.measure.figure_series import NO_FIGURES, Agreement, Figure, FigureSeries
+from foldline.measure.newest_reply import NewestReply
+from foldline.measure.usage_checks import Doubt, Expectation, FirstFigure, lowest_figure, lowest_first_figure
 from foldline.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
 
-PLACEHOLDER_SHARE = 0.7
-"""An output figure below this share of the reply's estimate is ignored.
-
-Claude Code logs such placeholder figures.
-"""
-LONGEST_OUTPUT, OUTPUT_SLACK = 2.0, 200
-"""An output figure is ignored if it exceeds this multiple of the reply's estimate, plus this number of tokens.
-
-Thinking may add more: its reported tokens, or `MOST_THINKING` if the reply holds thinking and its size is not reported.
-"""
-MOST_THINKING = 128_000
-"""No reply has more tokens of thinking than this."""
 NOTICEABLE = 256
 """If earlier turns have no more thinking tokens than this, a usage figure does not show whether they were dropped."""
 
@@ -71,39 +61,6 @@ class Anchor:
     """The first figure, if it shows many hidden tokens and no later figure has confirmed them; otherwise None."""
 
 
-class _NewestReply(NamedTuple):
-    """The estimated size and the usage of the model's newest reply, which may consist of several messages."""
-
-    id: str
-    start: int
-    size: int = 0
-    thinking: int = 0
-    has_thinking: bool = False
-    """Whether the messages of the reply contain thinking.
-
-    If the messages contain no thinking, the thinking tokens in the usage are not part of the next request.
-    """
-    usage: Usage = Usage()
-
-    @property
-    def reported(self) -> int:
-        """The number of tokens that the reply adds to the next prompt, taken from its usage; 0 if there is no usable
-        figure.
-        """
-        usage, most = self.usage, LONGEST_OUTPUT * self.size + OUTPUT_SLACK
-        if not self.has_thinking:
-            output = usage.output - usage.reasoning
-        else:
-            output = usage.output
-            most += min(usage.reasoning or MOST_THINKING, MOST_THINKING)
-        return output if PLACEHOLDER_SHARE * self.size <= output <= most else 0
-
-    @property
-    def thinking_tokens(self) -> int:
-        """The number of thinking tokens of the reply that are sent again in the next request."""
-        return (self.usage.reasoning or self.thinking) if self.has_thinking else 0
-
-
 @dataclass(slots=True, kw_only=True)
 class Gauge:
     """Measures the size of a request that would be sent now.
@@ -135,7 +92,7 @@ class Gauge:
     """The part of `total` that is only estimated, because neither the anchor nor an output figure includes it."""
     reported: int = 0
     """Tokens of the replies after the anchor, from their output figures."""
-    reply: _NewestReply | None = None
+    reply: NewestReply | None = None
     thinking: int = 0
     """Tokens of thinking in the current turn."""
     estimated_thinking: int = 0
@@ -148,6 +105,10 @@ class Gauge:
     """The last usage figure, if it was doubted; otherwise None."""
     totals: int = 0
     """How many of the newest figures, in a row, look like running totals."""
+    series: FigureSeries = NO_FIGURES
+    """The newest figures, trusted or not. If they agree with each other, they count more than the estimate."""
+    agreement: Agreement | None = None
+    """The newest figure that was trusted because it agrees with the figures before it; None if there is none."""
     other: Gauge | None = None
     """Checks the figures of requests with another model, format or counter; None while no such figure matters.
 
@@ -237,12 +198,12 @@ class Gauge:
             has_thinking = any(isinstance(part, Thinking) for part in message.parts)
             if reply is not None and reply.id and reply.id == meta.reply:
                 tokens, thinking = reply.size + tokens, reply.thinking + thinking
-                self.reply = _NewestReply(
+                self.reply = NewestReply(
                     reply.id, reply.start, tokens, thinking, has_thinking or reply.has_thinking, reply.usage
                 )
             else:
                 self._settle_reply()
-                self.reply = _NewestReply(meta.reply, self.messages, tokens, thinking, has_thinking)
+                self.reply = NewestReply(meta.reply, self.messages, tokens, thinking, has_thinking)
         else:
             self._settle_reply()
             self.total += tokens
@@ -307,7 +268,7 @@ class Gauge:
         change = abs(self.anchor.change) if self.anchor is not None else 0
         return self._expected() - estimated + with_margin(estimated) + with_margin(change) - change
 
-    def _take_usage(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
+    def _take_usage(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:
         """Make the usage of the newest reply the anchor if that figure is trusted; otherwise remember it as doubted."""
         if evidence.missing and self.anchor is not None and reply.start - evidence.missing < self.anchor.messages:
             return  # a later request has been measured
@@ -317,14 +278,20 @@ class Gauge:
             self.doubt = expectation.doubt_about(usage.prompt)
             return
         prompt = usage.prompt - twice
+        self.series = self.series.followed_by(Figure(prompt, self._sent_tokens(evidence)), model)
         plausible = expectation.is_plausible(prompt)
         self.totals = self.totals + 1 if expectation.looks_like_total(prompt) else 0
-        if not plausible and not expectation.is_confirmed(prompt):
+        is_trusted = plausible or expectation.is_confirmed(prompt)
+        first = self._first_figure(prompt, expectation, evidence) if plausible else None
+        agreement = self._agreement(usage, expectation, evidence) if first is not None or not is_trusted else None
+        if agreement is None and not is_trusted:
             if self.doubt is not None and self.doubt.gap < 0 and not expectation.is_enough(prompt):
                 self._forget_anchor()
             self.doubt = expectation.doubt_about(prompt)
             return
-        first = self._first_figure(prompt, expectation, evidence) if plausible else None
+        if agreement is not None:
+            self.agreement, first, plausible = agreement, None, False
+            self.calibration = self.calibration.with_ratio(agreement.ratio)
         self.calibration = self._calibrate(prompt, model, plausible, evidence)
         self.anchor = Anchor(
             tokens=prompt,
@@ -337,6 +304,15 @@ class Gauge:
         self.reported = self.stale_thinking = 0
         self.reply = reply._replace(usage=usage)
         self.doubt = self.other = self.learned = None
+
+    def _agreement(self, usage: Usage, expectation: Expectation, evidence: Evidence) -> Agreement | None:
+        """The agreement of this figure with the figures before it; None if they do not agree."""
+        prompt, doubt, known = usage.prompt, self.doubt, self.calibration
+        if self.is_exact or evidence.change or not expectation.is_enough(prompt):
+            return None
+        may_count_twice = doubt is not None and doubt.may_count_twice and 2 * usage.cache_read <= prompt
+        ratio = self.series.agreed_ratio(prompt, known.supported_ratio, known.hidden, may_count_twice=may_count_twice)
+        return None if ratio is None else Agreement(prompt, expectation.tokens, ratio)
 
     def _first_figure(self, prompt: int, expectation: Expectation, evidence: Evidence) -> FirstFigure | None:
         """The first figure after this trusted figure, if it is not confirmed yet."""
@@ -352,7 +328,7 @@ class Gauge:
         is_confirmed = first.is_confirmed_by(expected, prompt - expected, is_exact=self.is_exact)
         return None if is_confirmed else first
 
-    def _take_usage_of_another(self, usage: Usage, reply: _NewestReply, model: str, evidence: Evidence) -> None:
+    def _take_usage_of_another(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:
         """Learn the hidden tokens from the usage of a request with another model, format or counter.
 
         A gauge for these requests decides whether the figure is trusted.
@@ -370,7 +346,8 @@ class Gauge:
         """The expected size of the request for which the newest usage figure was reported."""
         ratio, anchor = self.calibration.ratio, self.anchor
         left_out = self.stale_thinking + max(anchor.change - evidence.change, 0) if anchor is not None else 0
-        messages = max(ratio, 1.0) * (self.total - evidence.missing_tokens - self.past_thinking)
+        estimated = self.total - evidence.missing_tokens - self.past_thinking
+        messages = max(ratio, 1.0) * estimated
         counted = self.total - evidence.missing_tokens - self.uncounted if self.is_exact else 0
         return Expectation(
             max(self._expected() - round(ratio * evidence.missing_tokens) - evidence.change, 0),
@@ -383,6 +360,7 @@ class Gauge:
             self.totals,
             anchor is not None and model == anchor.model,
             self.doubt,
+            0.0 if self.is_exact else lowest_first_figure(estimated),
         )
 
     def _forget_anchor(self) -> None:

@@ -65,6 +65,17 @@ def lowest_figure(estimated: float, counted: float) -> float:
     return max((1 - JUMP) * estimated - SLACK, (1 - MARGIN) * counted - LEAST_GROWTH)
 
 
+def lowest_first_figure(estimated: float) -> float:
+    """The lowest figure that is trusted at once if no figure was trusted before it.
+
+    `estimated` is the estimate of all messages in the request. Nothing else supports a first figure that is lower. It
+    may lack cached tokens, and if a request seems smaller than it is, the next one may not fit. So the estimate is used
+    until the figures that follow agree with the first one. If the model's own tokenizer has counted the messages,
+    `lowest_figure` is enough, because then only the size of media is estimated.
+    """
+    return (1 - DRIFT) * estimated - SLACK
+
+
 class Doubt(NamedTuple):
     """A usage figure that was not trusted."""
 
@@ -72,6 +83,8 @@ class Doubt(NamedTuple):
     """The size that the request should have had."""
     gap: int
     """The usage figure minus the expected size."""
+    may_count_twice: bool = True
+    """Whether the first of the doubted figures in a row may count cached tokens twice."""
 
     def is_confirmed_by(self, expected: int, gap: int) -> bool:
         """Whether a later figure deviates by about the same amount, although the request has grown.
@@ -91,7 +104,7 @@ class Doubt(NamedTuple):
         If the two figures are nearly equal, the old figure is returned, otherwise the new figure.
         """
         is_same = abs(expected - self.expected) < LEAST_GROWTH and abs(gap - self.gap) < LEAST_GROWTH
-        return self if is_same else Doubt(expected, gap)
+        return self if is_same else Doubt(expected, gap, self.may_count_twice)
 
 
 class FirstFigure(NamedTuple):
@@ -143,6 +156,8 @@ class Expectation(NamedTuple):
     """Whether this figure and the last trusted figure come from the same model."""
     doubt: Doubt | None
     """The previous figure, if it was doubted."""
+    lowest_first: float
+    """The lowest figure that is trusted at once if no figure was trusted yet (see `lowest_first_figure`)."""
 
     def tokens_counted_twice(self, usage: Usage) -> int:
         """The number of cached tokens that a figure counts twice.
@@ -165,11 +180,13 @@ class Expectation(NamedTuple):
         """False if a figure is so far from the expected size that it is not trusted yet.
 
         Before any figure is trusted, the number of hidden tokens is not known. So a figure may then exceed the expected
-        size by up to `MOST_HIDDEN` tokens plus the estimate of the messages (see `FirstFigure`).
+        size by up to `MOST_HIDDEN` tokens plus the estimate of the messages (see `FirstFigure`). A figure below
+        `lowest_first` is doubted until later figures agree with it.
         """
         gap = prompt - self.tokens
         if self.anchor is None:
-            return self.is_enough(prompt) and gap <= MOST_HIDDEN + self.estimated
+            is_enough = self.is_enough(prompt) and prompt >= self.lowest_first
+            return is_enough and gap <= MOST_HIDDEN + self.estimated
         if not self.is_enough(prompt) or (self.totals and self.looks_like_total(prompt)):
             return False
         if self.same_model and prompt < (1 - STEADY) * self.smallest - LEAST_GROWTH:
@@ -177,8 +194,16 @@ class Expectation(NamedTuple):
         allowed = self.surprise if self.same_model else SLACK + JUMP * self.tokens
         if -allowed <= gap <= allowed:
             return True
-        counts_twice = abs(gap - self.anchor) <= SLACK // 2 + MARGIN * self.estimated
-        return self.doubt is None and not counts_twice and 0 < gap <= allowed + self.estimated
+        return self.doubt is None and not self.may_count_twice(prompt) and 0 < gap <= allowed + self.estimated
+
+    def may_count_twice(self, prompt: int) -> bool:
+        """Whether a figure exceeds the expected size by about the last trusted figure, or no figure was trusted yet.
+
+        The tokens of the last request, which the provider has cached, may then be counted twice.
+        """
+        if self.anchor is None:
+            return True
+        return abs(prompt - self.tokens - self.anchor) <= SLACK // 2 + MARGIN * self.estimated
 
     @property
     def surprise(self) -> float:
@@ -211,4 +236,6 @@ class Expectation(NamedTuple):
     def doubt_about(self, prompt: int) -> Doubt:
         """The doubt to remember after this figure was not trusted. It depends on an earlier doubt, if there is one."""
         gap = prompt - self.tokens
-        return Doubt(self.tokens, gap) if self.doubt is None else self.doubt.followed_by(self.tokens, gap)
+        if self.doubt is None:
+            return Doubt(self.tokens, gap, self.may_count_twice(prompt))
+        return self.doubt.followed_by(self.tokens, gap)

@@ -1,4 +1,4 @@
-"""Emits the events about views: sizes, prunings, repairs, warnings, and why a fold was skipped."""
+"""Emits the events about views: sizes, corrected estimates, prunings, repairs, warnings, and why a fold was skipped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from logging import DEBUG
 from typing import TYPE_CHECKING
 
 from foldline.events import LOG, TRACE
+from foldline.measure.figure_series import Agreement
 from foldline.plan.gate import Load
 from foldline.plan.plan import Plan
 from foldline.policy import Rule
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 class ViewEvents:
     """Emits the events about views. Remembers what it emitted last, so that each change is emitted only once."""
 
-    __slots__ = ("_arrived", "_assumption", "_fired", "_unbound")
+    __slots__ = ("_agreement", "_arrived", "_assumption", "_fired", "_unbound")
 
     def __init__(self) -> None:
+        self._agreement: Agreement | None = None
+        """The last reported agreement of usage figures; None if there is none."""
         self._arrived = (0, 0)
         """At the last event: the number of messages that were shortened on arrival, and the number
         of broken messages.
@@ -35,14 +38,20 @@ class ViewEvents:
         """
 
     def follow(self, state: State) -> None:
-        """Treat the prunings and repairs of a state as already reported."""
+        """Treat the prunings, the repairs and the agreement of figures of a state as already reported."""
         self._arrived = state.pruned, len(state.timeline.broken)
+        self._agreement = state.gauge.agreement
 
     def report(self, session: Session, load: Load, plan: Plan) -> None:
         """Emit the events about the current view of a session."""
         state = session.state
         if session.listener is not None or LOG.isEnabledFor(DEBUG) or TRACE in sys.modules:
             session.emit("measured", tokens=load.request, usable=load.usable)
+        agreement, known = state.gauge.agreement, self._agreement
+        self._agreement = agreement
+        if agreement is not None and agreement != known:
+            facts = {"reported": agreement.reported, "expected": agreement.expected}
+            session.emit("corrected", **facts, ratio=round(agreement.ratio, 2))
         if state.setup.assumption != self._assumption:
             self._assumption = state.setup.assumption
             if self._assumption:

@@ -1,0 +1,99 @@
+"""Decides when several usage figures that agree with each other count more than the estimate.
+
+The estimate of odd content can be far too low, for example that of a table of single digits. Every correct figure then
+looks too high, and a check of single figures would doubt all of them. But it is dangerous to ignore figures that are
+too high, because the next request may not fit the window. So the growth from one figure to the next is compared with
+the estimated growth:
+
+| cause of the high figures | growth of the figure | its ratio to the estimated growth |
+|---|---|---|
+| the estimate is too low | growth of the request, times a factor | the same in every step |
+| cached tokens are counted twice | growth of this request plus growth of the request before | depends on both steps |
+| a running total of all requests | size of the whole request | rises with every step |
+| the figure is of something else | anything | anything, or above `MOST` |
+
+If three growths in a row have the same ratio, and the second and the third row of the table do not explain the newest
+growths, the estimate is wrong, and the newest figure is trusted. With steps of one size and a ratio of about 2, the
+first two rows look the same. Then the figures are trusted only if the first doubted figure did not jump by the size of
+the request before it, or if more than half of the figure is cached tokens. (Of tokens that are counted twice, at most
+half are cached tokens.)
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from foldline.measure.usage_checks import AGREE, LEAST_GROWTH, RUNNING_TOTAL
+
+LEAST, MOST = 0.5, 4.0
+"""Lowest and highest number of real tokens per estimated token that figures can show by agreeing with each other.
+
+No text is known for which the estimate is more wrong than this.
+"""
+LENGTH = 4
+"""Number of figures that are compared: three growths."""
+TWICE = (0.8, 1.25)
+"""If cached tokens are counted twice, the growth of two figures is within this range of shares of its expected size."""
+
+
+class Figure(NamedTuple):
+    """A usage figure, trusted or not, and the estimate of the same request."""
+
+    prompt: int
+    estimated: int
+    """The estimated tokens of the messages in the request, without any correction."""
+
+
+class Agreement(NamedTuple):
+    """A figure that is trusted because it agrees with the figures before it, although not with the estimate."""
+
+    reported: int
+    """The figure."""
+    expected: int
+    """The size that was expected for the request."""
+    ratio: float
+    """The number of real tokens per estimated token, according to the figures."""
+
+
+class FigureSeries(NamedTuple):
+    """The newest figures of one model, oldest first. Between two of them, the request has grown by `LEAST_GROWTH`."""
+
+    model: str = ""
+    figures: tuple[Figure, ...] = ()
+
+    def followed_by(self, figure: Figure, model: str) -> FigureSeries:
+        """The series after one more figure.
+
+        If the request has hardly grown, the series stays as it is. If the request has shrunk or another model has
+        answered, a new series begins.
+        """
+        figures, growth = self.figures, figure.estimated - self.figures[-1].estimated if self.figures else 0
+        if not figures or model != self.model or growth < 0:
+            figures = (figure,)
+        elif growth >= LEAST_GROWTH:
+            figures = (*figures, figure)[-LENGTH:]
+        return FigureSeries(model, figures)
+
+    def agreed_ratio(self, prompt: int, ratio: float, hidden: int, *, may_count_twice: bool) -> float | None:
+        """The number of real tokens per estimated token on which the figures agree; None if they do not agree.
+
+        `prompt` is the newest figure. `ratio` and `hidden` are what was learned from trusted figures.
+        `may_count_twice` is False if it is certain that no cached tokens are counted twice.
+        """
+        if len(self.figures) < LENGTH or self.figures[-1].prompt != prompt:
+            return None
+        pairs = list(pairwise(self.figures))
+        growths = [newer.prompt - older.prompt for older, newer in pairs]
+        steps = [newer.estimated - older.estimated for older, newer in pairs]
+        ratios = [growth / step for growth, step in zip(growths, steps, strict=True)]
+        if not LEAST <= min(ratios) <= max(ratios) <= MOST or max(ratios) > (1 + AGREE) * min(ratios):
+            return None
+        size = hidden + ratio * self.figures[-1].estimated
+        is_total = abs(growths[-1] - size) <= RUNNING_TOTAL * size
+        twice = ratio * (sum(steps[1:]) + sum(steps[:-1]))
+        counts_twice = may_count_twice and TWICE[0] * twice <= sum(growths[1:]) <= TWICE[1] * twice
+        return None if is_total or counts_twice else sum(growths) / sum(steps)
+
+
+NO_FIGURES = FigureSeries()
