@@ -2,7 +2,7 @@
 
 The provider is a stub that streams, and all servers are on loopback. The requests of a round go to all servers in turn,
 so that other work on the machine affects all of them. `added` is the difference to the requests that go to the stub
-directly.
+directly. The load average of the machine is printed before and after. The exit status is 1 if a goal is missed.
 
     python -m bench proxy_latency
     python -m bench proxy_latency --litellm /path/to/venv/bin/litellm
@@ -36,6 +36,10 @@ LITELLM = {
 _WORDS = "the build of this project fails because one test reads a file that another test has already removed from disk"
 MODEL = "claude-sonnet-4-5"
 _PATH = "/v1/messages"
+GOALS = {"20 kB, added p50": 1.5, "400 kB, added p50": 5.0, "400 kB, added p99": 25.0}
+"""The most milliseconds that the proxy may add to the first event."""
+FACTOR = 5
+"""How many times as many requests a second as litellm the proxy must serve."""
 
 
 # Servers, each in a process of its own
@@ -281,16 +285,32 @@ def at(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1e3
 
 
-def show(title: str, found: dict[str, list[float]]) -> None:
+def show(title: str, size: str, found: dict[str, list[float]]) -> dict[str, float]:
+    """Print the figures of one measurement; what foldline adds, by the names of the goals."""
     print(title)
-    direct = found["direct"]
+    added = dict[str, float]()
     for name, values in found.items():
-        added = f"   added p50 {at(values, 0.5) - at(direct, 0.5):6.2f}, p99 {at(values, 0.99) - at(direct, 0.99):7.2f}"
-        print(f"  {name:9} p50 {at(values, 0.5):7.2f} ms, p99 {at(values, 0.99):8.2f}{added * (name != 'direct')}")
+        figures = {share: at(values, share) for share in (0.5, 0.99)}
+        more = {f"p{share * 100:.0f}": value - at(found["direct"], share) for share, value in figures.items()}
+        line = f"  {name:9} p50 {figures[0.5]:7.2f} ms, p99 {figures[0.99]:8.2f}"
+        print(line + f"   added p50 {more['p50']:6.2f}, p99 {more['p99']:7.2f}" * (name != "direct"))
+        if name == "foldline":
+            added = {f"{size}, added {share}": value for share, value in more.items()}
+    return added
 
 
-async def run(urls: dict[str, str], given: argparse.Namespace) -> None:
-    show("first event, 20 kB bodies, one at a time", await in_turn(urls, size=20_000, requests=given.requests))
+def misses(added: dict[str, float], rates: dict[str, float]) -> list[str]:
+    """The goals that were missed."""
+    found = [f"{name}: {added[name]:.2f} ms (goal {goal})" for name, goal in GOALS.items() if added[name] > goal]
+    if "litellm" in rates and rates["foldline"] < FACTOR * rates["litellm"]:
+        found.append(f"{rates['foldline'] / rates['litellm']:.1f} times the requests of litellm (goal {FACTOR})")
+    return found
+
+
+async def run(urls: dict[str, str], given: argparse.Namespace) -> list[str]:
+    """Run all measurements and return the goals that were missed."""
+    single = await in_turn(urls, size=20_000, requests=given.requests)
+    added = show("first event, 20 kB bodies, one at a time", "20 kB", single)
     quick = {name: url for name, url in urls.items() if name != "litellm"}
     loaded: dict[str, list[float]] = {name: [] for name in quick}
     talks = {name: [Talk(f"{name}-large-{n}", 400_000) for n in range(25)] for name in quick}
@@ -302,13 +322,14 @@ async def run(urls: dict[str, str], given: argparse.Namespace) -> None:
     for _ in range(given.rounds):
         for name in random.sample(list(quick), len(quick)):
             loaded[name] += await at_rate(quick[name], talks[name], rate=given.rate, seconds=4)
-    show(f"first event, 400 kB bodies, {given.rate:.0f} requests a second", loaded)
+    added |= show(f"first event, 400 kB bodies, {given.rate:.0f} requests a second", "400 kB", loaded)
     rates = {name: [] for name in urls}  # type: dict[str, list[float]]
     for number in range(3):
         for name, url in urls.items():
             rates[name].append(await throughput(url, f"{name}-{number}", size=20_000, seconds=3))
     best = {name: statistics.median(values) for name, values in rates.items()}
     print("requests a second, 16 connections, 20 kB bodies: " + ", ".join(f"{n} {v:,.0f}" for n, v in best.items()))
+    return misses(added, best)
 
 
 def main(argv: list[str]) -> int:
@@ -326,6 +347,9 @@ def main(argv: list[str]) -> int:
     given = options.parse_args(argv)
     if given.role:
         return serve(given.role, given.port, given.upstream)
+    before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as place, servers(Path(place), given.litellm) as started:
-        asyncio.run(run({name: one.url for name, one in started.items()}, given))
-    return 0
+        missed = asyncio.run(run({name: one.url for name, one in started.items()}, given))
+    print(f"load average: {before:.1f} before, {os.getloadavg()[0]:.1f} after; processors: {os.cpu_count()}")
+    print("missed goals: " + ("; ".join(missed) or "none"))
+    return 1 if missed else 0
