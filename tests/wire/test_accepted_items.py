@@ -133,3 +133,17 @@ def test_a_function_call_in_the_content_of_a_responses_message_becomes_an_item()
         "function_call",
         "function_call_output",
     ]
+
+
+def test_a_list_with_an_item_of_an_unknown_type_is_read_in_the_format_of_the_session() -> None:
+    items = [ASKED, SHELL, SHELL_OUTPUT, {"type": "item_of_next_year", "id": "x_1"}]
+    session = Session(model="gpt-5", format="openai-responses")
+    session.add(items)
+    assert session.view().render().body["input"] == items
+
+
+def test_a_reply_without_a_content_field_is_accepted() -> None:
+    session = Session(model="gpt-5", format="openai")
+    session.add(ASKED, {"role": "assistant"}, ASKED)
+    assert len(session.messages) == 3
+    assert session.view().render().body["messages"] == [ASKED, ASKED]

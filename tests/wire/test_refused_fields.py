@@ -242,3 +242,35 @@ def test_any_tool_name_becomes_one_that_the_provider_accepts(format: str, name: 
 def test_an_escaped_surrogate_in_arguments_does_not_reach_the_wire(format: str) -> None:
     call = ToolCall(id="t1", name="run", arguments='{"a": "\\ud800"}')
     accepted(format, user("go"), assistant("", call), tool("t1", "done", name="run"))
+
+
+@pytest.mark.parametrize(
+    ("format", "message", "sent"),
+    [
+        (
+            "openai-responses",
+            {"role": "assistant", "content": [{"type": "input_text", "text": "x"}]},
+            [{"type": "output_text", "text": "x"}],
+        ),
+        (
+            "openai-responses",
+            {"role": "user", "content": [{"type": "output_text", "text": "x"}]},
+            [{"type": "input_text", "text": "x"}],
+        ),
+        (
+            "anthropic",
+            {"role": "assistant", "content": [{"type": "text", "text": "x", "parsed": None}]},
+            [{"type": "text", "text": "x"}],
+        ),
+        ("gemini", {"role": "model", "parts": [{"text": "x", "type": "text"}]}, [{"text": "x"}]),
+    ],
+)
+def test_a_message_is_cleaned_after_an_earlier_view_too(format: str, message: Any, sent: list[Any]) -> None:
+    session = Session(model=MODELS[format], format=format)
+    session.add(user("go"))
+    session.view().render()
+    session.add(message, format=format)
+    body = session.view().render().body
+    elements = body.get("messages") or body.get("input") or body["contents"]
+    assert elements[1].get("content", elements[1].get("parts")) == sent
+    assert_sendable(session.view().render())

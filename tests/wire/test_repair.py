@@ -733,3 +733,13 @@ def test_examples_in_the_docstrings() -> None:
     for module in (repair_module, repair_parts, testing):
         assert doctest.testmod(module).failed == 0
         assert doctest.testmod(module).attempted > 0
+
+
+@each_format
+def test_a_result_without_a_call_is_not_given_to_a_call_of_a_later_turn(format: str) -> None:
+    messages = [tool("call_0", "old"), assistant("done"), user("again"), assistant("", call("call_0")), user("stop")]
+    repaired = checked_repair(messages, format)
+    results = [result.text for message in repaired.messages for result in message.results]
+    assert results == ["[no result was recorded for this call]"]
+    assert "result-orphan" in codes(repaired)
+    assert repaired.messages[:2] == checked_repair(messages[:3], format).messages[:2]

@@ -119,7 +119,7 @@ def _check_message(value: Mapping[str, Any], *, alone: bool) -> None:
     if role == "tool" and set(value) <= {"role", "content", "name"} and not isinstance(value.get("content"), list):
         hint = 'write {"role": "tool", "tool_call_id": "…", "content": "…"}, with the id of the call'
         raise InputError("the tool result does not name its call", hint=hint)
-    if set(value) == {"role"} and role != "model":  # a blocked reply of Gemini has no parts
+    if set(value) == {"role"} and role not in ("model", "assistant"):  # an empty reply may have no content field
         raise InputError("the message has no content", hint=f'write {{"role": "{role}", "content": "…"}}')
 
     content = value.get("content")

@@ -50,7 +50,9 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
     if given:
         return Detected(given, shape_of(given))
     detected = _detect_elements(value, default)
-    return detected if detected and (not detected.clear or _is_list_of(value, detected.format)) else None
+    if detected is None or not detected.clear or detected.format == default or _is_list_of(value, detected.format):
+        return detected
+    return None
 
 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:

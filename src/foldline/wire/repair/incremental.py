@@ -14,7 +14,7 @@ from itertools import accumulate
 from operator import is_not
 from threading import Lock
 
-from foldline.message import Message, Text
+from foldline.message import Message, Text, Wire
 from foldline.models.table import Model
 from foldline.wire.json_values import is_encodable
 from foldline.wire.repair.context import RepairContext, RepairNote
@@ -122,9 +122,22 @@ class RepairedHistory:
             for part in message.parts:
                 if type(part) is not Text or not part.text.strip() or not is_encodable(part.text):
                     return False
+                if part.wire is not None and not self._is_sendable(part.wire):
+                    return False
+            if wire is not None and type(wire.value.get("content")) is not str and not self._is_sendable(wire):
+                return False
             if not message.parts:
                 return False
         return True
+
+    def _is_sendable(self, wire: Wire) -> bool:
+        """True if the provider accepts all fields of a message or of a part. In another format, they are not sent."""
+        grammar, value = self._grammar, wire.value
+        if wire.format != self.format:
+            return True
+        if "role" not in value:
+            return grammar.sendable_block(value) is value
+        return not grammar.is_malformed(value) and grammar.sendable_element(value) is value
 
     def _add_plain(self, everything: tuple[Message, ...], rest: Sequence[Message], ending: bool) -> Repaired:
         """The repaired history, if `rest` (the messages after the stored part) holds only plain messages.

@@ -6,7 +6,8 @@ replaces. A result may answer a call that a fold removed. This stage matches eac
 
 A result that comes after the next reply is late. The request for that reply already contained another result of the
 call: an interim text or a placeholder. What was sent must not change, so the late result stays at its place, as text.
-For the same reason, a second result of a call is sent as text. If it only repeats the first result, it is left out.
+For the same reason, a second result of a call is sent as text. If it only repeats the first result, it is left out. A
+result before its call is moved only if no reply comes between the two.
 """
 
 from __future__ import annotations
@@ -88,33 +89,44 @@ class CallIndex:
 def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallIndex:
     """Fill `slots` and `answers` of the entries, match each result with its call, and return all calls."""
     calls = CallIndex()
-    early: list[ResultSlot] = []
+    early: defaultdict[str, list[ResultSlot]] = defaultdict(list)
+    moved: list[tuple[ResultSlot, CallSlot]] = []
     for entry in entries:
         for part in entry.message.parts:
             if type(part) is ToolCall:
                 slot = CallSlot(entry, part)
                 entry.slots.append(slot)
                 calls.add(slot)
+                if part.id in early:
+                    moved += [(answer, slot) for answer in early.pop(part.id) if _is_just_before(answer, slot)]
             elif type(part) is ToolResult:
                 answer = ResultSlot(entry, part)
                 entry.answers.append(answer)
                 _tie(answer, calls, early, context)
-    for answer in early:
-        if answer.result.call_id not in calls.last:
-            continue
-        found = calls.by_id[answer.result.call_id].first()
-        if found is not None:
+    for answer, slot in moved:
+        found = calls.by_id[slot.call.id].first() if slot.answer is not None else slot
+        if found is not None and _is_just_before(answer, found):
             found.answer, answer.slot = answer, found
         else:
-            _set_second(answer, calls.last[answer.result.call_id].answer, context)
+            _set_second(answer, slot.answer, context)
     return calls
 
 
-def _tie(answer: ResultSlot, calls: CallIndex, early: list[ResultSlot], context: RepairContext) -> None:
+def _is_just_before(answer: ResultSlot, slot: CallSlot) -> bool:
+    """True if the reply with the call is the first reply after the result.
+
+    A result before an earlier reply belongs to a call that is missing. Some servers use the same ids in every reply.
+    """
+    return slot.entry.turn <= answer.entry.turn + 1
+
+
+def _tie(
+    answer: ResultSlot, calls: CallIndex, early: defaultdict[str, list[ResultSlot]], context: RepairContext
+) -> None:
     """Match a result with its call. If a call has two results, the first that is not an interim result stays."""
     slot = calls.find(answer.result) or calls.last.get(answer.result.call_id)
     if slot is None:
-        early.append(answer)
+        early[answer.result.call_id].append(answer)
     elif slot.entry.turn < answer.entry.turn and slot.call.kind not in context.grammar.open_calls:
         answer.late = True
     elif slot.answer is not None and (answer.result.interim or not slot.answer.result.interim):
