@@ -17,6 +17,7 @@ from foldline.placeholders import OMISSION
 from foldline.recall.result import is_recall_text
 from foldline.recall.terms import TermFinder
 from foldline.recall.verbatim import Phrase, verbatim_range
+from foldline.wire.provider_tools import with_readable_parts
 
 MAX_TERMS = 12
 """Maximum number of terms that are searched in a text. The terms with the highest weights are taken."""
@@ -30,7 +31,7 @@ def searchable_text(message: Message) -> str:
     """The text of a message with its calls and results, without reasoning; "" for a hidden message."""
     if message.meta.hidden:
         return ""
-    return "\n".join(filter(None, map(_part_text, message.parts)))
+    return "\n".join(filter(None, map(_part_text, with_readable_parts(message).parts)))
 
 
 def indexed_text(message: Message) -> str:

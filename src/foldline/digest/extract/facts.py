@@ -51,6 +51,7 @@ from foldline.tool_calls import (
     only_reads,
     strip_command,
 )
+from foldline.wire.provider_tools import with_readable_parts
 from foldline.wire.repair.context import native_summary
 
 _MAX_PER_KIND, _MAX_PLACES = 120, 80
@@ -210,7 +211,7 @@ class _FactExtractor:
         """Extract the facts of one message. Hidden messages, system messages, reasoning and media contain no facts."""
         if message.meta.hidden or message.role == "system":
             return
-        for part in message.parts:
+        for part in with_readable_parts(message).parts:
             if isinstance(part, Text):
                 if index >= self.newest or not self._keep_old_text(index, message, part.text):
                     self._read_text(index, message, self.clean(part.text))

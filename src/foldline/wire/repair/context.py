@@ -12,6 +12,7 @@ from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolC
 from foldline.models.table import Model
 from foldline.wire.formats import Format, LossCollector, element_format, format_of, grammar_of
 from foldline.wire.grammar import Grammar
+from foldline.wire.provider_tools import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ def is_silent(message: Message, context: RepairContext) -> bool:
         kind = type(part)
         if kind is ToolCall or kind is ToolResult or kind is Media or (isinstance(part, Text) and part.text.strip()):
             return False
-        if kind is Opaque and native_summary(part):
+        if kind is Opaque and (native_summary(part) or (not context.own(part.wire) and as_text(part))):
             return False
     if context.grammar.empty == () and not any(isinstance(part, Thinking | Opaque) for part in parts):
         return message.role == "system" and not parts and context.own(message.wire) and content_of(message.wire) == []

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from foldline.message import Opaque, Part, ToolCall
+from foldline.message import Opaque, Part, Text, ToolCall
 from foldline.wire.field_access import string_at
+from foldline.wire.provider_tools import as_text
 from foldline.wire.repair.context import OutgoingMessage, RepairContext, is_silent
 
 
@@ -76,12 +77,20 @@ def server_calls_of(out: Sequence[OutgoingMessage], context: RepairContext) -> S
 
 
 def drop_unpaired_server_calls(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
-    """The messages without unpaired server-side calls and results. A call that may still be running is kept."""
-    found = server_calls_of(out, context)
+    """The messages without unpaired server-side calls and results. A call that may still be running is kept.
+
+    A result without a call is sent as text.
+    """
+    found, out = server_calls_of(out, context), list(out)
     dropped: dict[int, set[int]] = {}
     for name, row, place in found.orphans:
-        context.note("server-result", out[row].origin, f"the provider's own result for {name} has no call: left out")
-        dropped.setdefault(row, set()).add(place)
+        context.note("server-result", out[row].origin, f"the provider's own result for {name} has no call")
+        parts = list(out[row].message.parts)
+        if words := as_text(parts[place]):
+            parts[place] = Text(text=words)
+            out[row] = out[row]._replace(message=out[row].message.with_parts(*parts))
+        else:
+            dropped.setdefault(row, set()).add(place)
     for name, row, place in found.repeated:
         context.note("server-call", out[row].origin, f"the id of the provider's own call {name} occurs twice: left out")
         dropped.setdefault(row, set()).add(place)

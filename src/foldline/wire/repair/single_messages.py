@@ -14,6 +14,7 @@ from typing import Any
 
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult, Wire, edited
 from foldline.placeholders import NO_OUTPUT, call_as_text, compacted_by_provider, unsupported_media
+from foldline.wire import provider_tools
 from foldline.wire.formats import LossCollector
 from foldline.wire.json_values import needs_replacement, sendable_value
 from foldline.wire.repair.context import (
@@ -249,6 +250,9 @@ def _repair_opaque(part: Opaque, index: int, message: Message, side: str, contex
         why = "it is not first" if own else "only its maker reads it"
         context.note("compaction", index, f"a compaction block of the provider is sent as text: {why}")
         return Text(text=compacted_by_provider(summary))
+    if not own and (words := provider_tools.as_text(part)):
+        context.note("server-tool", index, f"{grammar.name} cannot read a {part.kind}: sent as text")
+        return Text(text=words)
     is_empty = part.kind == "compaction" and isinstance(part.value, dict) and part.value.get("content") == ""
     if (part.kind in _BROKEN or part.kind.startswith(_UNKNOWN_CALL) or is_empty) and own:
         context.note("shape", index, f"a malformed part was left out ({part.kind or 'without a type'})")
@@ -258,8 +262,9 @@ def _repair_opaque(part: Opaque, index: int, message: Message, side: str, contex
         return None
     server = part.kind in grammar.server_calls or part.kind.endswith("_tool_result")
     if grammar.server_calls and side != "assistant" and own and server:
-        context.note("server-role", index, f"a {part.kind} outside the assistant's messages was left out")
-        return None
+        words = provider_tools.as_text(part)
+        context.note("server-role", index, f"a {part.kind} outside the assistant's messages is sent as text")
+        return Text(text=words) if words else None
     context.has_thinking = True
     inside = context.own(message.wire) and _is_message_item(message.wire.value)
     return None if not inside and _is_duplicate_item(index, part.wire, context) else part
