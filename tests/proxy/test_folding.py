@@ -56,6 +56,24 @@ def test_thinking_that_is_bound_to_its_prefix_is_not_sent_behind_another_one(tmp
         assert int(agent.answers[-1][1]["x-foldline-folds"]) >= 2
 
 
+def test_a_long_turn_goes_on_without_thinking_when_a_fold_removed_its_beginning(tmp_path: Path) -> None:
+    with folding(tmp_path) as (provider, running):
+        extra = {"thinking": {"type": "enabled", "budget_tokens": 1_024}, "max_tokens": 2_000}
+        agent = Agent(running.url, "anthropic", headers={"x-foldline-session": "work"}, extra=extra)
+        for number in range(40):
+            call = (("bash", {"command": f"cat src/file{number}.py"}),)
+            provider.script(ScriptedReply(thinking="One by one." * (number == 0), calls=call))
+            if number == 0:
+                agent.say("Look at every file.")
+            else:
+                agent.answer_calls(f"result {number}: " + f"word{number} " * 200)
+            status, headers, data = agent.answers[-1]
+            assert status == 200, data
+        assert int(headers["x-foldline-folds"]) >= 1
+        assert provider.requests[1].body["thinking"] == extra["thinking"]
+        assert provider.requests[-1].body["thinking"] == {"type": "disabled"}
+
+
 def test_a_short_conversation_reaches_the_provider_byte_for_byte(tmp_path: Path) -> None:
     with folding(tmp_path) as (provider, running):
         agent = Agent(running.url, headers={"x-foldline-session": "work"})

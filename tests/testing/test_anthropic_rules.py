@@ -427,6 +427,16 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         max_tokens=2_048,
         thinking=MANUAL,
     ),
+    "a tool loop with manual thinking at its beginning": anthropic(
+        user(),
+        assistant([thinking(), tool_use("a")]),
+        user([tool_result("a")]),
+        assistant([tool_use("b")]),
+        user([tool_result("b")]),
+        model=OLD,
+        max_tokens=2_048,
+        thinking=MANUAL,
+    ),
     "manual thinking behind a finished turn": anthropic(
         *STEP, assistant(), user(), model=OLD, max_tokens=2_048, thinking=MANUAL
     ),

@@ -11,7 +11,7 @@ import pytest
 from foldline import Policy, Session
 from foldline.events import Event
 from foldline.message import Thinking
-from foldline.testing.provider import Account, ScriptedReply
+from foldline.testing.provider import Account, ScriptedReply, judge
 from foldline.view.compose import View
 
 MODEL = "claude-opus-5-5"
@@ -240,3 +240,46 @@ def test_a_history_that_is_added_message_by_message_keeps_its_thinking() -> None
         session.add(signed(number))
     session.add({"role": "user", "content": "end"})
     assert signatures(session) == ["SIG0", "SIG1", "SIG2"]
+
+
+OLDER = "claude-opus-4-5"
+MANUAL = {"type": "enabled", "budget_tokens": 1_024}
+
+
+def work_with_budget(session: Session, steps: int) -> list[dict[str, Any]]:
+    """Send the steps of one turn, in which the model thinks only at the beginning, and return the requests."""
+    account, sent = Account(), list[dict[str, Any]]()
+    session.add({"role": "user", "content": "Look at every file."})
+    for step in range(steps):
+        body = session.view().request(max_tokens=1_500, thinking=MANUAL)
+        sent.append(body)
+        calls = (("run", {"n": step}),)
+        reply = ScriptedReply(thinking="First, look." * (step == 0), calls=calls)
+        answer = account.answer("anthropic", body, reply=reply)
+        assert answer.error is None, (step, answer.error)
+        session.add(answer.body)
+        call = answer.body["content"][-1]["id"]
+        result = {"type": "tool_result", "tool_use_id": call, "content": f"line {step} " * 60}
+        session.add({"role": "user", "content": [result]})
+    return sent
+
+
+def test_a_turn_whose_thinking_was_folded_goes_on_without_thinking() -> None:
+    session = small_session(OLDER, window_tokens=12_000, reply_tokens=2_000)
+    sent = work_with_budget(session, 60)
+    assert session.folds >= 1
+    assert sent[1]["thinking"] == MANUAL
+    assert sent[-1]["thinking"] == {"type": "disabled"}
+    session.add({"role": "assistant", "content": "Done."}, {"role": "user", "content": "Thanks. What next?"})
+    assert session.view().request(max_tokens=1_500, thinking=MANUAL)["thinking"] == MANUAL
+
+
+def test_a_turn_that_another_model_began_goes_on_without_thinking() -> None:
+    session = Session(model="gpt-5", format="openai", tools=[TOOL])
+    call = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    session.add({"role": "user", "content": "go"}, {"role": "assistant", "content": None, "tool_calls": [call]})
+    session.add({"role": "tool", "tool_call_id": "call_1", "content": "done"})
+    session.use(model=OLDER, format="anthropic")
+    body = session.view().request(max_tokens=1_500, thinking=MANUAL)
+    assert judge("anthropic", body) is None
+    assert body["thinking"] == {"type": "disabled"}

@@ -17,7 +17,7 @@ from foldline.integrations.item_codec import wire_codec
 from foldline.message import Message
 from foldline.proxy.api_calls import ApiCall
 from foldline.session.session import Session
-from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK
+from foldline.view.bound_thinking import BINDING_BETA, DROP_BLOCK, THINKING_OFF, must_not_think
 from foldline.wire.field_access import key_in
 from foldline.wire.formats import Format, request_format
 from foldline.wire.streaming.assembler import Assembler
@@ -103,6 +103,8 @@ class ClientExchange:
             thinking = body.get("thinking")
             given = dict(thinking) if isinstance(thinking, Mapping) else {}
             body["thinking"] = {**DROP_BLOCK["thinking"], **given}
+        if self._format.name == "anthropic" and must_not_think(body.get("thinking"), elements):
+            body["thinking"] = THINKING_OFF
         return body
 
     @property

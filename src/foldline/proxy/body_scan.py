@@ -58,6 +58,12 @@ class BodyScan(NamedTuple):
         found = self.fields.get(key)
         return "" if found is None else decode(self.data[found.start : found.end])
 
+    def with_shorter_field(self, key: str, text: bytes) -> BodyScan:
+        """The body with another text for a field. Spaces fill up the length of the old text, so all positions stay."""
+        place = self.fields[key]
+        filled = text.ljust(place.end - place.start)
+        return self._replace(data=self.data[: place.start] + filled + self.data[place.end :])
+
     def with_elements(self, elements: Iterable[bytes]) -> bytes:
         """The body with these messages in place of its own messages."""
         data = self.data

@@ -15,6 +15,7 @@ from foldline.message import Message
 from foldline.proxy.conversation import ClientHistory, RecalledReply
 from foldline.proxy.pin_marks import added_mark, with_mark
 from foldline.session.state import State
+from foldline.view.bound_thinking import THINKING_OFF, must_not_think
 from foldline.view.compose import head
 from foldline.wire.formats import Format, LossCollector
 
@@ -45,11 +46,26 @@ def folded_body(
     if history.format.join_turns is not None:
         joined = history.format.join_turns([_value(piece) for piece in lead + pieces])
         pieces, lead = [encode(dumps(element)) for element in joined], []
+    if history.format.name == "anthropic" and must_not_think(scan.field("thinking"), _DecodedElements(pieces)):
+        scan = scan.with_shorter_field("thinking", encode(dumps(THINKING_OFF)))
     body = scan.with_elements(lead + pieces)
     if pins and history.format.name == "anthropic" and (mark := added_mark(body, scan.list_start)):
         pieces[pins - 1] = with_mark(pieces[pins - 1], mark)
         body = scan.with_elements(lead + pieces)
     return body
+
+
+class _DecodedElements(Sequence[Mapping[str, Any]]):
+    """The values of elements. Only the elements that are read are decoded."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _value(self._pieces[index])
 
 
 def _head_elements(state: State, format: Format) -> tuple[list[bytes], int]:

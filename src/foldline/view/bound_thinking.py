@@ -9,11 +9,14 @@ written.
 
 If your requests use the beta `BINDING_BETA`, the provider can drop the blocks itself: set `bound_thinking="drop_block"`
 in the policy.
+
+Older models think with a budget (`THINKING_OFF` replaces it). They refuse tool results in a turn that does not begin
+with thinking, for example because a fold removed the beginning of the turn, or because another model began it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foldline.message import Message, Thinking
@@ -23,6 +26,42 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """The value of the header `anthropic-beta` that allows the field in `DROP_BLOCK`."""
 DROP_BLOCK: dict[str, Any] = {"thinking": {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
 """The request field that lets the provider drop bound thinking. Every later request needs this field, too."""
+
+THINKING_OFF = {"type": "disabled"}
+"""The value of `thinking` in a request that must not think."""
+_THINKING_BLOCKS = ("thinking", "redacted_thinking")
+
+
+def must_not_think(thinking: Any, elements: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether Anthropic refuses thinking with a budget, because the turn that goes on has none.
+
+    `thinking` is the field of the request, and `elements` are its messages. The turn goes on if tool results follow the
+    last reply. All its replies have only tool results between them.
+    """
+    if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
+        return False
+    last = len(elements) - 1
+    while last >= 0 and elements[last].get("role") != "assistant":
+        last -= 1
+    if last < 0 or last + 1 == len(elements) or not _has_results(elements[last + 1]):
+        return False
+    first = last
+    while first >= 2 and _has_results(elements[first - 1]) and elements[first - 2].get("role") == "assistant":
+        first -= 2
+    return not any(_begins_with_thinking(elements[place]) for place in (last, first))
+
+
+def _has_results(element: Mapping[str, Any]) -> bool:
+    return any(block.get("type") == "tool_result" for block in _blocks(element))
+
+
+def _begins_with_thinking(element: Mapping[str, Any]) -> bool:
+    return any(block.get("type") in _THINKING_BLOCKS for block in _blocks(element)[:1])
+
+
+def _blocks(element: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = element.get("content")
+    return [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
 
 
 def has_thinking_on(parameters: Mapping[str, Any]) -> bool:

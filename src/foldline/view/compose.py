@@ -21,8 +21,10 @@ from foldline.plan.timeline import Timeline, handle
 from foldline.view.bound_thinking import (
     BINDING_BETA,
     DROP_BLOCK,
+    THINKING_OFF,
     has_thinking,
     has_thinking_on,
+    must_not_think,
     without_thinking,
 )
 from foldline.view.breakpoints import place
@@ -134,7 +136,8 @@ class View(NamedTuple):
         The default is the session's format. The request has the model, the system text, the session's tools and the
         messages. `extra` is added to it: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the reply.
         Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy reserves for
-        the reply.
+        the reply. If you pass a thinking budget in the middle of a turn that another model began, or whose beginning
+        was folded, thinking is off in this request, because Anthropic refuses it there.
 
             client.messages.create(**view.request("anthropic", max_tokens=2_000))
             client.chat.completions.create(**view.request("openai"))
@@ -147,6 +150,8 @@ class View(NamedTuple):
         rendered = self.render(format)
         if rendered.parameters and not has_thinking_on(extra):
             rendered = self._without_thinking().render(format)
+        if rendered.format == "anthropic" and must_not_think(extra.get("thinking"), rendered.body["messages"]):
+            extra = {**extra, "thinking": THINKING_OFF}
         return request_body(
             rendered,
             model=self.model or model_of(""),

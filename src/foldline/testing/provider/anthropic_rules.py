@@ -191,17 +191,24 @@ def _check_thinking(body: dict[str, Any], messages: list[dict[str, Any]]) -> Non
         _check_tool_loop(messages)
 
 
-def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
-    """Raise if the last assistant message does not begin with thinking although tool results follow it.
+def _has_results(message: dict[str, Any]) -> bool:
+    return any(block["type"] == "tool_result" for block in blocks_of(message.get("content")))
 
-    The rule applies only to manual thinking (`thinking.type` is `enabled`).
+
+def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
+    """Raise if tool results are sent back in a turn that has no thinking at its beginning or in its last message.
+
+    A turn is all replies of the model with only tool results between them. Without interleaved thinking, the model
+    thinks only at the beginning of a turn. The rule applies only to manual thinking (`thinking.type` is `enabled`).
     """
     number = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), -1)
-    if number < 0 or number + 1 >= len(messages):
+    if number < 0 or number + 1 >= len(messages) or not _has_results(messages[number + 1]):
         return
+    first = number
+    while first >= 2 and _has_results(messages[first - 1]) and messages[first - 2]["role"] == "assistant":
+        first -= 2
     blocks = blocks_of(messages[number].get("content"))
-    answers = blocks_of(messages[number + 1].get("content"))
-    if not any(block["type"] == "tool_result" for block in answers) or blocks[0]["type"] in THINKING:
+    if any(blocks_of(messages[at].get("content"))[0]["type"] in THINKING for at in (first, number)):
         return
     refuse(
         "thinking_missing",
