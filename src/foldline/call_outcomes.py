@@ -46,7 +46,7 @@ _LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
 _ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
 """Programs whose exit status 1 may mean "no" and not a failure."""
 _PROGRAM = re.compile(r"(?:^|&&|\bsh -c ['\"]|\bbash -c ['\"])\s*+([^\s'\"]++)")
-"""The first word of each command in a list with `&&`, and of each command in a script of a shell."""
+"""Matches the first word of a command at the start, after `&&`, or in the argument of `sh -c` or `bash -c`."""
 _PASSED_LINE = re.compile(
     r"=*\s*\d+ passed\b(?:(?!failed|error).){0,120}|ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?! \[no tests).{0,80}|PASS"
     r"|test result: ok\. .{0,120}|All checks passed!?|Success: no issues found.{0,60}|0 issues\.?"
@@ -73,7 +73,7 @@ _ERROR_WORD = re.compile(
     re.IGNORECASE,
 )
 _LOCATION = re.compile(r"(?:\[[\w:.-]{1,60}\] )?[\w./@+-]{1,120}:\d{1,6}:\d{1,5}: ")
-"""A line that names a line and a column of a file, as linters and compilers print it."""
+"""Matches the start of a line that names a file, a line and a column, as linters and compilers print it."""
 _TOOL_ERRORS = (
     *("<tool_use_error>", "Error: ", "Error calling tool", "String to replace not found", "File has not been read"),
     *("Failed to ", "No such file", "InputValidationError"),

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from foldline.message import Message, Usage
 
 COUNTED_NAMES, LISTED_FACTS = 150, 20
-"""Maximum numbers in a loss report: of names, paths and numbers that count as facts, and of missing facts that it
-lists. The names that are most likely to be needed again are counted.
+"""Limits of a loss report. At most `COUNTED_NAMES` names, paths and numbers count as facts: those that are most likely
+to be needed again. At most `LISTED_FACTS` missing facts are listed.
 """
 
 
@@ -22,7 +22,7 @@ lists. The names that are most likely to be needed again are counted.
 class Loss:
     """The loss report: how many facts of the folded messages the digest shows, and which facts are missing.
 
-    Facts are a sample of the folded messages: of the names, paths and numbers, at most `COUNTED_NAMES` are counted.
+    The facts are a sample. At most `COUNTED_NAMES` names, paths and numbers of the folded messages are counted.
     """
 
     facts: int

@@ -24,7 +24,7 @@ class ViewEvents:
 
     def __init__(self) -> None:
         self._agreement: Agreement | None = None
-        """The last reported agreement of usage figures; None if there is none."""
+        """The usage figures that were reported last because they agree with each other; None if there are none."""
         self._arrived = (0, 0)
         """At the last event: the number of messages that were shortened on arrival, and the number
         of broken messages.
