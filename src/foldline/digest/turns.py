@@ -175,8 +175,8 @@ def shorten_request(text: str, max_chars: int) -> str:
     short = shorten(text, max_chars)
     if len(text) <= max_chars:
         return short
-    words, order, named_chars = _ranked_words(text)
-    if not 0 < named_chars <= _MAX_NAMED * max_chars or names_in(text) <= names_in(short):
+    words, order, named_chars, names = _ranked_words(text)
+    if not 0 < named_chars <= _MAX_NAMED * max_chars or names <= names_in(short):
         return short
     kept, room, skipped = set[int](), max_chars - len(_GAP), 0
     for at in order:
@@ -192,8 +192,8 @@ def shorten_request(text: str, max_chars: int) -> str:
 
 
 @lru_cache(MAX_TURNS)
-def _ranked_words(text: str) -> tuple[list[str], list[int], int]:
-    """The words of a text, the indexes of the words in order of priority, and the length of all names.
+def _ranked_words(text: str) -> tuple[list[str], list[int], int, frozenset[str]]:
+    """The words of a text, the indexes of the words in order of priority, the length of all names, and the names.
 
     The first words of the text have the highest priority. The names have the next priority, each together with the word
     that precedes it. All remaining words come last, alternately from the start and from the end of the text.
@@ -203,7 +203,7 @@ def _ranked_words(text: str) -> tuple[list[str], list[int], int]:
     near = [place for at in named for place in (at, max(0, at - 1))]
     ends = [place for at in range((len(words) + 1) // 2) for place in (at, len(words) - 1 - at)]
     order = dict.fromkeys([*range(min(_FIRST_WORDS, len(words))), *near, *ends])
-    return words, list(order), sum(len(words[at]) + 1 for at in named)
+    return words, list(order), sum(len(words[at]) + 1 for at in named), names_in(text)
 
 
 def without_code(text: str) -> str:
