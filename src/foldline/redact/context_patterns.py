@@ -106,6 +106,19 @@ CODE = (
     ),
     row(
         "password",
+        "PASSWORD|assword",
+        r"\b(?i:set[ \t]+password[ \t]+for)[ \t]+[^\n=;]{1,80}=[ \t]*(?:\w{1,16}\()?[\"'](?P<v>[^\"'\n]{3,200})",
+        probe=r"[Ss][Ee][Tt][ \t]+[Pp][Aa][Ss][Ss][Ww]",
+    ),
+    row(
+        "secret",
+        "$(echo |$(printf |`echo |`printf ",
+        r"(?i:passw|pwd|secret|token|api_?key|passphrase)\w{0,16}=[\"']?(?:\$\(|`)(?:echo|printf)[ \t]+(?:-n[ \t]+)?[\"'](?P<v>[^\"'\n]{4,200})[\"']",
+        "typed or phrase",
+        words="passw|pwd|secret|token|api|passphrase",
+    ),
+    row(
+        "password",
         "PASSWORD |assword |phrase ",
         r"(?i:\bpass(?:word|phrase))[ \t]+(?:is[ \t]+)?[\"'](?P<v>[^\"'\n]{4,200})[\"']",
         "typed or phrase",

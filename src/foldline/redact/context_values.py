@@ -41,7 +41,7 @@ _BYTES_NAME = re.compile(
     r"(?i:key|secret|seed|wallet|pair)\w{0,20}[\"']?(?:\[\w{0,12}\])?[ \t]{0,4}[:=][ \t]{0,4}[\[{(][ \t]{0,4}$"
 )
 _ENV_NAME = re.compile(
-    r"(?<![\w$])(?![A-Z0-9_]{0,40}(?:PUBLIC|SITE|ID=|HASH|SHA|DIGEST|SUM|COMMIT|REV|IMAGE|ETAG|NONCE|CERT|URL|PATH|UUID|BUILD))"
+    r"(?<![\w$])(?![A-Z0-9_]{0,40}(?:PUBLIC|SITE|ID=|HASH|SHA|DIGEST|SUM|COMMIT|REV|GPG_KEY|PGP_KEY|IMAGE|ETAG|NONCE|CERT|URL|PATH|UUID|BUILD))"
     r"[A-Z][A-Z0-9_]{2,40}=[\"']?$"
 )
 _NAMES_BEFORE = {"bytes": _BYTES_NAME, "env": _ENV_NAME}

@@ -39,10 +39,10 @@ _SIGN = re.compile(
     r"""(?:=>|:=|==?|\|\|=|\?\?=)|[:：→]|->|<-(?=[ \t])|(?<=[ \t])[-–—](?=[ \t])|"""
     r"""(?<=[\s\w"'`])(?:is|was)(?=[\s:])|\{(?=["'])|(?<=[ \t]))"""
     r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
-    r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])|[bfrNu@](?P<quote2>["'])|)"""
+    r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])(?:(?:(?P=slash)(?P=quote)){2})?|[bfrNu@](?P<quote2>["'])|)"""
 )
 """The text between a name and its value: closing quotes, a note in brackets, a type, a sign such as `=` or `is`, an
-opening quote.
+opening quote or three of them.
 """
 _PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b|ENC\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
 _ENVIRONMENT = re.compile(r"""["']?\$\{|[\w.:?]{0,20}(?:env|ENV|Env)""")

@@ -28,6 +28,28 @@ OUTPUTS = (
         probe=r"[ _-][Cc]odes?[ \t]{0,4}[\"']?[:=]",
     ),
     row(
+        "secret",
+        "ode",
+        r"(?=[rbseoRBSEO])(?i:recovery|backup|scratch|emergency|one-time)[ _-]codes?[ \t](?:are|is|were|was)[ \t:]{1,4}"
+        r"(?P<v>(?=[A-Za-z0-9]{4,10}-[A-Za-z0-9]{4,10}\b)[A-Za-z]{0,9}\d[A-Za-z0-9]{0,9}-[A-Za-z]{0,9}\d[A-Za-z0-9]{0,9}"
+        r"(?:[ ,]{1,3}(?:and[ \t])?(?=[A-Za-z0-9]{4,10}-[A-Za-z0-9]{4,10}\b)[A-Za-z]{0,9}\d[A-Za-z0-9]{0,9}-[A-Za-z]{0,9}\d[A-Za-z0-9]{0,9}){0,20})",
+        words="recovery|backup|scratch|emergency|one-time",
+        probe=r"[ _-][Cc]odes?[ \t](?:are|is|were|was)[ \t:]",
+    ),
+    row(
+        "secret",
+        "KEY to |TOKEN to |SECRET to |KEY as |TOKEN as |SECRET as ",
+        r"(?:KEY|TOKEN|SECRET) (?:to|as) [\"'`]?(?P<v>[^\s\"'`]{16,200})",
+        "random",
+    ),
+    row(
+        "password",
+        "password |passphrase |passcode ",
+        r"\b(?=[uwteUWTE])(?i:use|using|with|try|enter|type)[ \t]+(?:(?:the|this|my|our)[ \t]+)?pass(?:word|phrase|code)[ \t]+(?P<v>[^\s\"'`]{6,100})",
+        "typed",
+        probe=r"[eghyr][ \t]+(?:(?:the|this|my|our)[ \t]+)?pass(?:word|phrase|code)[ \t]",
+    ),
+    row(
         "pin",
         "PIN|PUK|CVV|CVC|OTP",
         r"\b(?:PIN|PUK\d?|OTP|CVV|CVC)\b[^\n:=]{0,40}(?:[:=]|\bis\b)[ \t]*(?P<v>\d{4,12})(?!\w)",

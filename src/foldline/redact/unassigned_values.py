@@ -76,13 +76,21 @@ _NEAR_WORD = re.compile(
     r"""[^\s"'`()<>\[\]{},;|/\\=]{6,48}(?=[\s"'`),;|<]|$)"""
 )
 """A word with a digit, but not the id or the class of an XML or HTML element."""
+_ANY_DIGIT = re.compile(r"\d")
+_MAYBE_NEAR_WORD = re.compile(r"""(?=[^\d\s]{0,30}\d)[^\s"'`()<>\[\]{},;|/\\=]{6}""")
+"""Matches at the start of every match of `_NEAR_WORD`, and is faster."""
+_MAYBE_TYPED = re.compile(
+    r"""["'`«“„‘「『]|[\d/!@#$%^&*+=~?](?=\S{5}|(?<=\S.)\S{4}|(?<=\S\S.)\S{3}|(?<=\S{3}.)\S\S|(?<=\S{4}.)\S|(?<=\S{5}.))"""
+)
+"""A quote, or a digit or symbol in a word of at least six characters. Every password in prose has one of these."""
 _ENCRYPTED = re.compile(r"\{[A-Za-z0-9+/=]{20,400}\}")
 """An encrypted password in the settings of Maven."""
 _BEFORE_CHARS = 60
 """Number of characters before a name that are searched for a password."""
-_PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS = 90, 160, 4
+_PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS, _SENTENCE_CHARS = 90, 160, 4, 700
 """Limits of the search in the text that follows a name: the number of characters that are searched for words that only
-prose has, the number of characters that are searched for a line end, and how many such words are checked at most.
+prose has, the number of characters that are searched for a line end, how many such words are checked at most, and the
+number of characters that contain the whole value, even if it is on the next line.
 """
 
 
@@ -91,11 +99,15 @@ class UnassignedValues:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._sign_from, self._sign_at = 0, -1
-        """Where the last search for a sign of prose started, and where it found a sign.
+        self._searches: dict[re.Pattern[str], tuple[int, int]] = {}
+        """For each pattern: where the last search for it started, and where it found a match.
 
         A search that starts between these positions reuses the result.
         """
+        self._behind: dict[tuple[int, bool], tuple[int, int] | None] = {}
+        """The results of `_behind_sign`, because a sign is checked for every name that is near it."""
+        self._near: dict[tuple[int, int], bool] = {}
+        """The results of `looks_like_password` for words near a name."""
 
     def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
         """The span of the value that belongs to the name at `at`; None if there is no value, or if it is no secret.
@@ -162,18 +174,24 @@ class UnassignedValues:
         if stop > 0 and text[stop - 1] in "?:":
             stop = text.find("\n", stop + 1, rest_end + _PROSE_CHARS)
         stop = stop if stop >= 0 else rest_end + _PROSE_CHARS
-        for found in _NEAR_WORD.finditer(text, rest_end, stop):
-            if looks_like_password(found[0].rstrip(".,:")):
-                return found.start(), found.start() + len(found[0].rstrip(".,:"))
-        for found in _NEAR_WORD.finditer(text, start, at) if text[at - 1 : at].isspace() else ():
-            if looks_like_password(found[0].rstrip(".,:")):
-                return found.start(), found.start() + len(found[0].rstrip(".,:"))
+        if self._next(_ANY_DIGIT, start) >= stop or self._next(_MAYBE_NEAR_WORD, start) >= stop:
+            return None
+        areas = ((rest_end, stop), (start, at)) if text[at - 1 : at].isspace() else ((rest_end, stop),)
+        for area in areas:
+            for found in _NEAR_WORD.finditer(text, *area):
+                span = found.start(), found.start() + len(found[0].rstrip(".,:"))
+                if span not in self._near:
+                    self._near[span] = looks_like_password(text[slice(*span)])
+                if self._near[span]:
+                    return span
         return None
 
     def in_sentence(self, at: int, rest_end: int) -> tuple[int, int] | None:
         """The span of a password that is on the next line, or that follows a word or sign such as `is` or `:`."""
         text = self.text
-        if self._next_sign(rest_end) >= rest_end + _LINE_CHARS:
+        if self._next(_PROSE_SIGN, rest_end) >= rest_end + _LINE_CHARS:
+            return None
+        if self._next(_MAYBE_TYPED, rest_end) >= rest_end + _SENTENCE_CHARS:
             return None
         line_end = text.find("\n", rest_end, rest_end + _LINE_CHARS)
         if line_end > 0 and text[line_end - 1] in ":：|>-\r ":
@@ -187,22 +205,26 @@ class UnassignedValues:
         stop = min(rest_end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
         for sign in islice(_PROSE_SIGN.finditer(text, rest_end, stop), _PROSE_SIGNS):
             if sign[0][0] != "=" or _WORDS_BETWEEN.fullmatch(text, rest_end, sign.start()):
-                span = self._behind_sign(at, sign)
+                key = sign.start(), text[at] in "hH"  # `hasło`, which `to` may follow
+                if key not in self._behind:
+                    self._behind[key] = self._behind_sign(sign, is_polish=key[1])
+                span = self._behind[key]
                 if span is not None:
                     return span
         return None
 
-    def _next_sign(self, start: int) -> int:
-        """The position of the first word or sign such as `is` or `:`, at or after `start`."""
-        if not self._sign_from <= start <= self._sign_at:
-            found = _PROSE_SIGN.search(self.text, start)
-            self._sign_from, self._sign_at = start, found.start() if found else len(self.text)
-        return self._sign_at
+    def _next(self, pattern: re.Pattern[str], start: int) -> int:
+        """The position of the first match of a pattern at or after `start`; the end of the text if there is none."""
+        first, at = self._searches.get(pattern, (0, -1))
+        if not first <= start <= at:
+            found = pattern.search(self.text, start)
+            at = found.start() if found else len(self.text)
+            self._searches[pattern] = start, at
+        return at
 
-    def _behind_sign(self, at: int, sign: re.Match[str]) -> tuple[int, int] | None:
-        """The span of the password after a word or sign such as `is` or `:`."""
+    def _behind_sign(self, sign: re.Match[str], *, is_polish: bool) -> tuple[int, int] | None:
+        """The span of the password after a word or sign such as `is` or `:`. In Polish, `to` means `is`."""
         text = self.text
-        is_polish = text[at] in "hH"  # where `to` means `is`
         before = max(0, sign.start() - 120)
         if sign[0].startswith("to") and not is_polish and not _CHANGED_TO.search(text, before, sign.start()):
             return None
