@@ -1,6 +1,6 @@
 """The reference of the public names (docs/api.md), generated from signatures and docstrings.
 
-`scripts/docs.py` puts it into the page. A public name that no group below lists is an error.
+`scripts/docs.py` puts it into the page. The script fails if a public name is in none of the groups below.
 """
 
 from __future__ import annotations

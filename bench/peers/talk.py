@@ -96,7 +96,7 @@ def _pairing(view: Talk) -> Iterable[str]:
 
 
 def shared(before: Talk, now: Talk) -> int:
-    """The size of the earlier view's messages that are unchanged at the start of the later view, in tokens."""
+    """The size in tokens of the unchanged messages at the start of two consecutive views."""
     count = 0
     for old, new in zip(before, now, strict=False):
         if old != new:

@@ -1,7 +1,7 @@
 """Writes a transcript as a request in a given format: messages, tools, model and the length of the reply.
 
-All other fields of a request mean something else in each format. They are copied to a request in the same format. For
-another format, they are left out and named.
+All other fields have different meanings in different formats. They are copied if the format stays the same. Otherwise
+they are left out, and the report names them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.wire.rendering import Rendered
 from foldline.wire.tool_definitions import convert_tools, single_tools, tool_names
 
 REQUEST = -1
-"""The index of a message in `Lost`, for something that belongs to no message."""
+"""The message index in `Lost` for a loss that belongs to the whole request, not to one message."""
 _LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _CONFIG = "generationConfig"
 _GEMINI_LENGTH = "maxOutputTokens"

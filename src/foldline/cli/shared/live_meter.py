@@ -31,7 +31,7 @@ class LiveMeter:
     """Shows the reports of one watcher to the user."""
 
     def __init__(self, ask: Callable[[str], bool], out: UnbufferedOutput) -> None:
-        from rich.console import Console  # noqa: PLC0415  # a quarter of the start-up time
+        from rich.console import Console  # noqa: PLC0415  # takes a quarter of the start-up time
         from rich.live import Live  # noqa: PLC0415
 
         self._out = Console(file=cast("IO[str]", out), highlight=False, markup=False, emoji=False)

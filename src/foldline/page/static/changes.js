@@ -10,7 +10,7 @@ export const appliedFold = (report) => report.fold_list.find((fold) => fold.appl
 
 const nameOf = (context) => visible(context.where.session.split("/").pop());
 
-/** The number of the message that a pin was asked for; 0 if the pin has a name of its own. */
+/** The number of the message that the user pinned; 0 if the pin has a name of its own. */
 const originalOf = (name) => Number(/^#(\d+)$/.exec(name)?.[1] || 0);
 
 /** Pins a message. If the request does not show the whole message, a copy of it is added and pinned. */

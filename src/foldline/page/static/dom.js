@@ -46,7 +46,7 @@ export function visible(text) {
     .replace(DIRECTIONS, (char) => `⟨U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** The text with handles such as #120-131 as links to their messages. A handle in quotes or code is text of the transcript. */
+/** The text with handles such as #120-131 as links to their messages. A handle in quotes or code does not become a link, because it is text of the transcript. */
 export function withHandles(text, linkTo) {
   const nodes = [];
   let from = 0;
@@ -59,7 +59,7 @@ export function withHandles(text, linkTo) {
   return [...nodes, text.slice(from)];
 }
 
-/** A path of which only the folders are cut if there is no room; the name of the file stays whole. */
+/** A path. If there is no room, only its folders are cut; the name of the file stays whole. */
 export function pathText(path) {
   const [, folders, name] = /^(.*\/)?([^/]*\/?)$/s.exec(path) || [null, "", path];
   return h("bdi", { class: "path" }, folders ? h("span", { class: "path-folders" }, visible(folders)) : null, h("span", {}, visible(name)));

@@ -79,7 +79,7 @@ export function findBar(context, { firstInSight, show }) {
   return {
     nodes: [field, previous, next, shown], step,
     focus() { field.focus(); field.select(); },
-    /** Finds a text from outside, such as from the address. */
+    /** Finds a text that does not come from the field, such as a text in the address. */
     start(text) {
       if (text === field.value && found) return;
       field.value = text;

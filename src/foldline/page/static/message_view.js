@@ -10,7 +10,7 @@ const CHUNK = 20000;
 
 const BADGES = { note: "A note was added by foldline or by its user: for example a pinned text, or a copy of a folded message.", digest: "A summary of earlier messages.", "branch digest": "A summary of another branch.", result: "The result of a tool." };
 
-/** The badge that says what wrote a message. */
+/** The badge with the author of a message. */
 export function badge(author, ...more) {
   return h("span", { class: `badge r-${author.replace(/ /g, "-")}`, title: BADGES[author] || null }, author, more);
 }
@@ -32,7 +32,7 @@ export function rowContent(row) {
   ];
 }
 
-/** The beginning of a message without the tool's name, which stands before it. */
+/** The beginning of a message without the name of the tool, which the row shows separately. */
 const withoutName = (text, tool) => (tool && text.startsWith(`${tool} `) ? text.slice(tool.length + 1) : text);
 
 /** The parts and the buttons of an open message. `wanted` is what to mark in it: `text`, whether only the exact text is marked

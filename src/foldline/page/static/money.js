@@ -73,7 +73,7 @@ function groups(report) {
 
 const shortened = (name) => (name.length > 34 ? (name.includes("/") ? `…${name.slice(-33)}` : `${name.slice(0, 33)}…`) : name || "unknown");
 
-/** The sessions, each with those that belong to it below it. */
+/** The sessions as trees: sub-agents and further conversations come after the session that they belong to. */
 function inTrees(rows) {
   const names = new Set(rows.map((row) => row.name));
   const below = (row) => [row, ...rows.filter((one) => one.parent === row.name).flatMap(below)];

@@ -1,4 +1,4 @@
-// The list of sessions: search, filter, meters, states; it follows the ledger.
+// The list of sessions, with search, filter, meters and states. It is updated when the ledger changes.
 
 import { get, watch } from "./api.js";
 import { h, icon, put, visible } from "./dom.js";
@@ -11,7 +11,7 @@ const STATES = {
   "cold cache": "The provider's prompt cache has expired: the next request pays for all its tokens again, so a fold now costs nothing extra",
 };
 
-/** The chip of a state of a session, with what the state means. */
+/** The label of a session's state. Its tooltip explains the state. */
 export const stateChip = (state) => h("span", { class: `chip s-${state.replace(/ /g, "-")}`, title: STATES[state] || null }, state);
 
 /** The address of a session. */

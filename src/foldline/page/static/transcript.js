@@ -91,7 +91,7 @@ export function transcriptTab(panel, context) {
     }
   }
 
-  /** Scrolls so that an item stands at a distance in pixels from the upper edge, and keeps it there. */
+  /** Scrolls an item to a distance in pixels from the upper edge, and keeps it there. */
   function hold(item, top) {
     held = { item, top };
     space.style.height = `${offsetOf(count())}px`;
@@ -109,7 +109,7 @@ export function transcriptTab(panel, context) {
     held = { item, top: offsetOf(item) - placed };
   }
 
-  /** Puts a row to its place. An open row is not moved by a transform, because its head would not stay at the upper edge. */
+  /** Moves a row to its place. An open row is not moved by a transform, because its sticky head would then scroll away. */
   function place(item, node) {
     const isOpen = node.classList.contains("open");
     node.style.top = isOpen ? `${offsetOf(item)}px` : "";
@@ -120,7 +120,7 @@ export function transcriptTab(panel, context) {
   function draw() {
     asked = 0;
     const isMoved = held && held.item < count() && scroller.clientHeight && Math.abs(Math.max(0, offsetOf(held.item) - held.top) - placed) > 1;
-    if (isMoved) hold(held.item, held.top); // the rows above it have other heights now
+    if (isMoved) hold(held.item, held.top); // the heights of the rows above it have changed
     const top = scroller.scrollTop;
     const first = Math.max(0, itemAt(top) - BEYOND);
     const last = Math.min(count() - 1, itemAt(top + scroller.clientHeight) + BEYOND);
@@ -224,7 +224,7 @@ export function transcriptTab(panel, context) {
     const message = messageAt(item);
     if (open.has(message)) {
       open.delete(message);
-      if (held?.item === item) held.top = Math.max(0, held.top); // its head is in sight, its beginning may not be
+      if (held?.item === item) held.top = Math.max(0, held.top); // the head of the message stays visible, even if its beginning is not
     } else open.add(message);
     focused = item;
     const node = nodes.get(item);
@@ -258,7 +258,7 @@ export function transcriptTab(panel, context) {
     const item = event.target.closest(".item");
     if (item && !isLine(Number(item.dataset.item))) focused = Number(item.dataset.item);
   });
-  panel.addEventListener("focusin", (event) => { // a row that arrives late does not take the focus from where the user went meanwhile
+  panel.addEventListener("focusin", (event) => { // if the user has moved the focus, a row that loads later does not take it back
     if (!scroller.contains(event.target)) awaited = -1;
   });
   scroller.addEventListener("click", (event) => { // the clicked row keeps its place; only the rows below it move

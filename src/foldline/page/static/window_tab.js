@@ -93,7 +93,7 @@ export function windowTab(panel, context) {
   };
 }
 
-/** How the size of the window is known. */
+/** How the number of tokens was determined. */
 function sourceText(report) {
   if (report.exact) return "reported by the provider";
   return /usage/.test(report.source) ? "estimated from the usage of the newest reply" : "estimated";
