@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from bench.counting import half
 from bench.locators import in_context, locators, said_text, visible_text
-from foldline.digest.extract.facts import extract_facts
+from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import local_digest_text
 from foldline.errors import FoldlineError
 from foldline.message import Message

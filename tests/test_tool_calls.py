@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foldline.digest.extract.facts import extract_facts
+from foldline.digest.extract.extraction import extract_facts
 from foldline.message import ToolCall, assistant, tool
 from foldline.tool_calls import bare_command, call_kind, command_of, edited_files, interpret_call, is_check, read_key
 from foldline.watch.scratch import ScratchModel

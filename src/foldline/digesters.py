@@ -27,7 +27,7 @@ from typing import Any
 from weakref import finalize
 
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
-from foldline.digest.extract.facts import extract_facts
+from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import local_digest_text
 from foldline.errors import ConfigError, InputError, check_type, extra_hint
 from foldline.message import Message, Thinking, user

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from foldline import Session
 from foldline.digest.audit import audit
-from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.extraction import extract_facts
+from foldline.digest.extract.facts import Facts
 from foldline.digest.local import local_digest_text, with_certain_facts
 from foldline.digest.markup import HEADINGS
 from foldline.digest.turns import shorten_request

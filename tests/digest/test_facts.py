@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.extract.facts import NEWEST_READ, Facts, extract_facts
+from foldline.digest.extract.extraction import NEWEST_READ, extract_facts
+from foldline.digest.extract.facts import Facts
 from foldline.digest.extract.identifiers import identifiers_in
 from foldline.digesters import local_digest
 from foldline.message import Media, Message, Meta, Text, Thinking, ToolCall, ToolResult, assistant, tool, user

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.extraction import extract_facts
+from foldline.digest.extract.facts import Facts
 from foldline.digest.extract.file_contents import FilesInWork
 from foldline.digest.local import local_digest_text
 from support.work import Work

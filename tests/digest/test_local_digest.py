@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from foldline import Session
 from foldline.digest.digest_request import DigestRequest
-from foldline.digest.extract.facts import extract_facts
+from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import ORDER, local_digest_text, write_local_digest
 from foldline.fold import Digest
 from foldline.measure.estimator import Estimator
@@ -286,7 +286,9 @@ def test_ten_folds_of_a_session_keep_constraints_and_read_each_message_once() ->
     def note(frame: FrameType, event: str, _argument: object) -> None:
         nonlocal reads
         code = frame.f_code
-        reads += event == "call" and code.co_name == "read" and code.co_filename.endswith("digest/extract/facts.py")
+        reads += (
+            event == "call" and code.co_name == "read" and code.co_filename.endswith("digest/extract/extraction.py")
+        )
 
     sys.setprofile(note)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import foldline
-from foldline.digest.extract.facts import NEWEST_READ
+from foldline.digest.extract.extraction import NEWEST_READ
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy
 from foldline.session import Session

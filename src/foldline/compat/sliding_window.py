@@ -21,7 +21,8 @@ from foldline.compat.caller_messages import CallerMessages, render_list, wire_fo
 from foldline.compat.counters import CountFunction, ExactnessCounter, counter_of
 from foldline.compat.text_caps import fit_text
 from foldline.digest.checks import reject_summary
-from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.extraction import extract_facts
+from foldline.digest.extract.facts import Facts
 from foldline.digest.local import local_digest_text
 from foldline.errors import ConfigError
 from foldline.fold import Digest, Fold

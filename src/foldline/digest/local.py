@@ -14,7 +14,8 @@ from foldline.digest.audit import audit
 from foldline.digest.carryover import carryover_lines
 from foldline.digest.checks import no_gain
 from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.extract.facts import Facts, extract_facts
+from foldline.digest.extract.extraction import extract_facts
+from foldline.digest.extract.facts import Facts
 from foldline.digest.markup import INDENT, REFERENCE, body_of, quote, remove_instructions
 from foldline.digest.status import Status
 from foldline.digest.turns import TurnWriter, without_code

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from foldline.digest.checks import clean_reply, no_gain, reject_body, reject_reply, too_large, too_small
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
-from foldline.digest.extract.facts import extract_facts
+from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import ADDED_SECTIONS, CountTokens, with_certain_facts, write_local_digest
 from foldline.digest.markup import REFERENCE, remove_instructions
 from foldline.digest.prompt import sections_prompt, transcript_lines

@@ -10,7 +10,7 @@ from typing import Any
 
 from foldline.cli.shared.output import digest_row, without_secrets
 from foldline.digest.audit import audit
-from foldline.digest.extract.facts import extract_facts
+from foldline.digest.extract.extraction import extract_facts
 from foldline.errors import InputError
 from foldline.fold import Fold
 from foldline.page.session_reader import RecordedFold, SessionReader

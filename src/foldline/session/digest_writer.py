@@ -13,7 +13,8 @@ from foldline.digest.checks import has_visible_text
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
 from foldline.digest.driver import RetryLimits, write_model_digest
-from foldline.digest.extract.facts import NEWEST_READ, Facts, extract_facts
+from foldline.digest.extract.extraction import NEWEST_READ, extract_facts
+from foldline.digest.extract.facts import Facts
 from foldline.digest.local import local_limit, write_local_digest
 from foldline.digest.markup import SESSION, body_of
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import exp, log
 from typing import NamedTuple
 
-from foldline.digest.extract.identifiers import IdentifiedLine, Identifier, setting_in
+from foldline.digest.extract.identifiers import LINE_NUMBER, IdentifiedLine, Identifier, setting_in
 from foldline.digest.markup import has_instruction
 
 _MIN_CHARS, _MAX_CHARS = 20, 240
@@ -23,8 +23,6 @@ _MAX_REPEATS = 10
 """A line that occurs more often in a file is not stored, because an edit cannot quote it alone."""
 _MAX_SETTINGS, _MAX_NEW_SETTINGS = 400, 60
 """Maximum number of settings, and of settings of one message. The oldest settings are dropped."""
-_LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
-"""The line number that tools print at the start of each line when they read a file."""
 _MAX_EDITS = 8
 """Maximum number of edits of a file whose line numbers are stored."""
 _DEFINITION = re.compile(
@@ -77,7 +75,7 @@ class FilesInWork:
         old = self.files.get(path)
         lines, seen = dict(old.lines) if old is not None and part else {}, Counter[str]()
         for order, (line, identifiers) in enumerate(shown, start=1):
-            number = _LINE_NUMBER.match(line)
+            number = LINE_NUMBER.match(line)
             text = line[number.end() :] if number else line
             seen[text] += 1
             if _MIN_CHARS <= len(text) <= _MAX_CHARS:

@@ -34,12 +34,21 @@ _ID = re.compile(r"(?=\D*\d)(?:[0-9a-fA-F]{7,40}|[0-9A-Z]{6})")
 """A hash, or a code of six capitals and digits."""
 _NUMBER = re.compile(r"(?<!\w)[^\W\d]*+\d\w*+(?:[.:-]\w++)*+")
 """A number, or a name with a digit, such as `7013`, `db5` or `3.11`."""
+LINE_NUMBER = re.compile(r"(\d{1,6})(?:→|\t|: ?|\|)\s*")
+"""The line number that tools print at the start of each line when they read a file."""
+_KEYWORDS = r"(?:(?:export|const|let|var|final|static|set|ENV) +){0,3}"
+_OPTION = r"(--[a-z][\w-]{1,40})[ =]"
+_NAME = r"[\"']?([A-Za-z_][\w.-]{2,60})[\"']?(?:\s?:?=|:)\s*"
+_COMMON_VALUE = r"[01\"']{1,2};?$"
+"""A value that says little: 0, 1 or an empty text."""
+_QUOTED_VALUE = r"[\"'][^\"']{0,60}[\"']"
+_NUMBER_VALUE = r"[-+]?\d(?:[\w.,:/%+-]{0,60}[\w%])?"
+_WORD_VALUE = r"(?i:true|false|yes|no|on|off)|(?<=[A-Z]=)[^\s(){}]{1,60}"
+_END = r"\s?[,;\\]?(?:\s+(?:#|//).{0,60})?"
 _SETTING = re.compile(
-    r"(?:\d{1,6}(?:→|\t|: ?|\|)\s*)?((?:(?:export|const|let|var|final|static|set|ENV) +){0,3}"
-    r"(?:(--[a-z][\w-]{1,40})[ =]|[\"']?([A-Za-z_][\w.-]{2,60})[\"']?(?:\s?:?=|:)\s*)(?![01\"']{1,2};?$)"
-    r"(?:[\"'][^\"']{0,60}[\"']|[-+]?\d(?:[\w.,:/%+-]{0,60}[\w%])?|(?i:true|false|yes|no|on|off)|(?<=[A-Z]=)[^\s(){}]{1,60}))"
-    r"\s?[,;\\]?(?:\s+(?:#|//).{0,60})?"
+    rf"({_KEYWORDS}(?:{_OPTION}|{_NAME})(?!{_COMMON_VALUE})(?:{_QUOTED_VALUE}|{_NUMBER_VALUE}|{_WORD_VALUE})){_END}"
 )
+"""A line that gives a name a value."""
 _MIN_CHARS = 6
 _MIN_PATH_CHARS = 5
 
@@ -91,7 +100,10 @@ def names_in(text: str) -> frozenset[str]:
 
 def setting_in(line: str) -> tuple[str, str]:
     """The name and the text of a line that gives a name a value, such as `PORT = 7091`; ("", "") for other lines."""
-    found = _SETTING.fullmatch(line) if "=" in line or ":" in line or line.startswith("--") else None
+    if "=" not in line and ":" not in line and not line.startswith("--"):
+        return "", ""
+    number = LINE_NUMBER.match(line)
+    found = _SETTING.fullmatch(line, number.end() if number else 0)
     return (found[2] or found[3], found[1]) if found else ("", "")
 
 

@@ -1,0 +1,161 @@
+"""Extracts facts from messages by rules: what the user and the agent said, and earlier digests.
+
+`call_facts.py` reads calls and their results. Every message is read once, because a session passes the facts that it
+already has to the next extraction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from functools import lru_cache
+
+from foldline.digest.extract.call_facts import MAX_PER_KIND, CallReader
+from foldline.digest.extract.facts import NO_REPORT, NO_RESULT, Fact, Facts, PendingCall
+from foldline.digest.extract.identifiers import Origin
+from foldline.digest.markup import MARKED_DONE, is_local_digest, read_entries
+from foldline.digest.turns import MAX_AGENT_CHARS, Words
+from foldline.human_input import QUESTION_TOOLS, human_words, is_client_digest, is_command
+from foldline.message import Message, Opaque, Text, ToolCall, ToolResult
+from foldline.placeholders import condensed_count, last_condensed
+from foldline.redact.redact import clean_text
+from foldline.tool_calls import only_reads
+from foldline.wire.provider_tools import with_readable_parts
+from foldline.wire.repair.context import native_summary
+
+NEWEST_READ = 2_000
+"""The number of newest messages that are read in full.
+
+In older messages, most texts and results, and calls that only read something, are not searched for identifiers, because
+a digest would not show identifiers that are so old.
+"""
+_CLEANED_TEXTS = 64
+"""Number of texts whose redacted form is cached. If a message has several calls, its text is used once per call."""
+_OPEN_CALL = re.compile(rf"(.+) \((\S+)\){NO_RESULT}")
+_RUNNING = re.compile(rf".+: (\S+){NO_REPORT}")
+_CHANGED_FILE = re.compile(r"(\S+)(?: ×(\d{1,6}))?(?:: (.+))?")
+"""An entry for a changed file: its path, how often it was changed, and what was changed."""
+
+_COLLECTIONS = ("facts", "identifiers", "forgotten", "files", "settings", "pending", "turns", "calls", "marks")
+
+
+def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
+    """The facts in `prior` and the facts of `messages`. `first` is the index of the first message."""
+    end = first + len(messages)
+    extractor = _FactExtractor(prior or Facts(first=first), end)
+    for index, message in enumerate(messages, start=first):
+        extractor.read(index, message)
+    for pending in [pending for pending in extractor.pending.values() if pending.unread is not None]:
+        extractor.calls.read_late(pending)
+    for place, turn in enumerate(extractor.turns.turns if extractor.newest > first else ()):
+        if turn.message_index < extractor.newest:
+            extractor.turns.turns[place] = turn.redacted(extractor.clean)
+    complete = extractor.new.is_complete and extractor.newest <= first
+    return replace(extractor.new, end=end, earlier_digest=extractor.earlier_digest, is_complete=complete)
+
+
+class _FactExtractor:
+    def __init__(self, prior: Facts, end: int) -> None:
+        self.newest = end - NEWEST_READ
+        self.new = new = replace(prior, **{name: copy(getattr(prior, name)) for name in _COLLECTIONS})
+        self.clean = lru_cache(_CLEANED_TEXTS)(clean_text)
+        self.calls = calls = CallReader(new, self.newest, self.clean)
+        self.identifiers, self.turns, self.pending = calls.identifiers, calls.turns, calls.pending
+        self.earlier_digest = prior.earlier_digest
+
+    def read(self, index: int, message: Message) -> None:
+        """Extract the facts of one message. Hidden messages, system messages, reasoning and media contain no facts."""
+        if message.meta.hidden or message.role == "system":
+            return
+        for part in with_readable_parts(message).parts:
+            if isinstance(part, Text):
+                if index >= self.newest or not self._keep_old_text(index, message, part.text):
+                    self._read_text(index, message, self.clean(part.text))
+            elif isinstance(part, ToolCall):
+                if index >= self.newest or not only_reads(part) or part.name.startswith(QUESTION_TOOLS):
+                    self.calls.read_call(index, message, part)
+                else:
+                    self.pending[part.id] = PendingCall(index, unread=(message, part))
+            elif isinstance(part, ToolResult):
+                self.calls.read_result(index, part)
+            elif isinstance(part, Opaque) and (summary := native_summary(part)):
+                self._read_earlier_digest(index, self.clean(summary))
+        self.identifiers.finish_message(index)
+        while len(self.pending) > MAX_PER_KIND:
+            del self.pending[next(iter(self.pending))]
+
+    def _keep_old_text(self, index: int, message: Message, text: str) -> bool:
+        """Add a text of an old message to its turn, without redaction. Returns False if the text must be read in full.
+
+        Turns are redacted at the end of the extraction, because most old turns are dropped before then. A long text
+        must be read in full, because it is shortened when it is added to a turn, and redaction needs the whole text.
+        """
+        if len(text) > MAX_AGENT_CHARS or message.kind:
+            return False
+        if message.is_prompt:
+            if self.calls.counts["background"] or (words := human_words(text)) != text.strip():
+                return False
+            if words:
+                self.turns.start(index, words)
+        elif message.role == "assistant" and text.strip():
+            self.turns.add(Words(index, text, "agent"))
+        return True
+
+    def _read_text(self, index: int, message: Message, text: str) -> None:
+        origin = Origin.RESULT
+        is_client = message.is_prompt and is_client_digest(text)
+        is_digest = is_client or message.kind in {"digest", "branch_digest"}
+        is_local = is_digest and is_local_digest(text)
+        if is_client and is_local and self.new.first < last_condensed(text) <= index:
+            return  # foldline wrote it for the client, and the messages that it replaces have been read
+        if is_local:
+            self._read_local_digest(index, text)
+        elif is_digest:
+            self._read_earlier_digest(index, text)
+        elif message.is_prompt:
+            origin = Origin.USER
+            self.calls.read_report("", text)
+            if request := human_words(text):
+                self.turns.start(index, request, is_command=is_command(text))
+        elif message.role == "assistant":
+            origin = Origin.MODEL
+            if text.strip():
+                self.turns.add(Words(index, text, "agent"))
+        self.identifiers.read(index, text, origin)
+
+    def _read_local_digest(self, index: int, text: str) -> None:
+        """Add the entries of an earlier local digest as facts.
+
+        A digest without handles was written for a plain list of messages (see `DigestRequest.plain_list`). The messages
+        that it replaces are not in the record, so their number is added to the mark `condensed`.
+        """
+        if not last_condensed(text):
+            self.calls.marks["condensed"] = self.calls.marks.get("condensed", 0) + max(0, condensed_count(text) - 1)
+        for section, speaker, words, indexes in read_entries(text, index):
+            if speaker == "user":
+                self.turns.start(indexes[0], words, is_separate=True)
+            elif speaker:
+                self.turns.add(Words(indexes[0], words, speaker))
+            elif open_call := _OPEN_CALL.fullmatch(words):
+                self.pending[open_call[2]] = PendingCall(indexes[-1], words=open_call[1])
+            elif running := _RUNNING.fullmatch(words):
+                self.calls.put(f"background {running[1]}", Fact("background", words, indexes, running[1]))
+            elif section == "Plan":
+                status, _, task = words.partition(": ") if ": " in words else ("open", "", words)
+                kind = "done" if status == MARKED_DONE else "open"
+                self.calls.put(f"{kind} {task.lower()}", Fact(kind, task, indexes, "" if status == kind else status))
+            elif section == "Files changed" and (file := _CHANGED_FILE.fullmatch(words)):
+                path, times, about = file.groups()
+                self.calls.put(f"modified {path}", Fact("modified", path, indexes, about or "", int(times or 1)))
+            elif section == "Carryover":
+                source, _, settings = words.partition(": ")
+                self.calls.files.record_settings(
+                    source, indexes[-1], (), [(line, ()) for line in settings.split(" · ")]
+                )
+
+    def _read_earlier_digest(self, index: int, text: str) -> None:
+        """Keep a digest of a model, the client or a provider. The record may lack the messages that it covers."""
+        self.earlier_digest = Words(index, text)
+        self.identifiers.read(index, text, Origin.MODEL)
