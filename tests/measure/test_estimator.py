@@ -20,6 +20,7 @@ from foldline.measure.estimator import (
 from foldline.measure.estimator_weights import families
 from foldline.measure.tokenizers import exact_counter
 from support.linear_time import assert_linear
+from support.odd_texts import ODD, odd_text
 from support.scripts import DENSE, HOSTILE, corpus, dense_text, hostile
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=300)
@@ -129,6 +130,24 @@ def test_dense_text_is_not_counted_low(name: str, family: str) -> None:
     for seed in range(3):
         text = dense_text(name, seed, 4_000)
         assert Estimator(family).count(text).upper >= exact.count(text).tokens
+
+
+@pytest.mark.promise("I10")
+@pytest.mark.parametrize("family", families())
+def test_no_kind_of_odd_text_is_counted_low(family: str) -> None:
+    """Tables of single digits and letters, dumps, notations, layouts and scripts."""
+    vocabulary = "o200k_base" if family.startswith("claude") else family
+    exact = exact_counter(vocabulary, vocabulary)
+    assert exact is not None
+    assert len(ODD) > 180
+    short = {}
+    for kind in ODD:
+        for seed, size in ((0, 4_000), (1, 4_000), (2, 400)):
+            text = odd_text(kind, seed, size)
+            real, seen = exact.count(text).tokens, Estimator(family).count(text).upper
+            if seen < real:
+                short[kind] = f"{seen} < {real}"
+    assert not short
 
 
 @pytest.mark.promise("I10")

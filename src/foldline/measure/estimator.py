@@ -26,6 +26,7 @@ from foldline.measure.text_features import (
     lone_letters,
     rare_characters,
     repeated_rules,
+    sequences,
     unbroken_alphabets,
     uncommon_characters,
     without_ascii,
@@ -151,8 +152,9 @@ class Estimator:
     """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
     Runs of one character are counted separately, because a vocabulary has long tokens for runs of some characters only.
-    Further corrections are for text that is not made of common words: base64 and keys, letters that form no words, rare
-    characters, and scripts in the same byte class as a more common script (Lao with Hindi, Hebrew with Arabic).
+    Further corrections are for text that is not made of common words: base64 and keys, letters that form no words, lone
+    letters and bars of tables, rare characters, and scripts in the same byte class as a more common script (Lao with
+    Hindi, Hebrew with Arabic).
     """
 
     family: str = DEFAULT_FAMILY
@@ -184,11 +186,13 @@ class Estimator:
         for pattern, weight in weights.ascii:
             tokens += weight * classes.count(pattern)
         pairs = class_pairs(raw)
-        for pair, weight in weights.pairs:
+        for pair, weight in (*weights.pairs, *weights.tab_pairs) if b"t" in classes else weights.pairs:
             tokens += weight * pairs.count(pair)
         clusters, rare_letters = consonants(raw)
-        tokens += weights.lone * lone_letters(raw) + weights.clusters * clusters + weights.rare_letters * rare_letters
-        tokens += weights.nul * raw.count(0)
+        lone, capitals = lone_letters(raw)
+        tokens += weights.lone * lone + weights.clusters * clusters + weights.rare_letters * rare_letters
+        tokens += weights.capitals * capitals + weights.sequences * sequences(raw)
+        tokens += weights.nul * raw.count(0) + weights.bars * (raw.count(b"|") + raw.count(b";"))
         if size >= SOLID:
             tokens += weights.solid * raw.translate(UNBROKEN).count(b"w" * SOLID)
         if not text.isascii():

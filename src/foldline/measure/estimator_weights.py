@@ -18,6 +18,8 @@ class Weights(NamedTuple):
 
     ascii: tuple[tuple[bytes, float], ...]
     pairs: tuple[tuple[int, float], ...]
+    tab_pairs: tuple[tuple[int, float], ...]
+    """The pairs with a tab or another control character. They are skipped if a text has no such character."""
     other: tuple[tuple[bytes, float], ...]
     scripts: tuple[tuple[int, tuple[tuple[bytes, float], ...]], ...]
     """Corrections for scripts, grouped by the first byte of their characters.
@@ -37,6 +39,9 @@ class Weights(NamedTuple):
     rare: float
     rare_bytes: float
     rules: float
+    capitals: float
+    sequences: float
+    bars: float
 
 
 @cache
@@ -66,7 +71,8 @@ def weights_of(family: str) -> Weights:
                 scripts.setdefault(prefix[0], []).append((prefix, weight))
     return Weights(
         ascii=tuple((key.encode(), weight) for key, weight in patterns.items() if key in plain - pairs),
-        pairs=tuple((pair_code(key), weight) for key, weight in patterns.items() if key in pairs),
+        pairs=tuple((pair_code(key), weight) for key, weight in patterns.items() if key in pairs and "t" not in key),
+        tab_pairs=tuple((pair_code(key), weight) for key, weight in patterns.items() if key in pairs and "t" in key),
         other=tuple((key.encode(), weight) for key, weight in patterns.items() if key not in plain),
         scripts=tuple((lead, tuple(found)) for lead, found in scripts.items()),
         repeats=tuple(2.0 ** -int(digit) for digit in mine["repeats"]),

@@ -37,8 +37,9 @@ UNBROKEN = bytes(ord("w") if chr(byte) in "+/" or chr(CLASSES[byte]) in "aA0" el
 ASCII_CLASSES = "aA0_ntp"
 _ASCII = bytes(range(128))
 _CODES = bytes(max(ASCII_CLASSES.find(chr(letter)), -1) % 8 for letter in CLASSES)
-_LETTERS = bytes({"a": 3, "A": 1}.get(chr(letter), 0) for letter in CLASSES)
-"""A table for `bytes.translate`: bit 0 is set for every ASCII letter, and bit 1 for lowercase letters."""
+_LETTERS = bytes({"a": 3, "A": 5}.get(chr(letter), 0) for letter in CLASSES)
+"""A table for `bytes.translate`: bit 0 is set for every ASCII letter, bit 1 for lowercase letters, bit 2 for capitals.
+"""
 
 
 def pair_code(pattern: str) -> int:
@@ -56,14 +57,28 @@ def class_pairs(raw: bytes) -> bytes:
     return (codes | codes << 12).to_bytes(len(raw) + 2, "little")[1:-2]
 
 
-def lone_letters(raw: bytes) -> int:
-    """The number of lone letters, plus the number of lone lowercase letters. Only ASCII letters are counted.
+def lone_letters(raw: bytes) -> tuple[int, int]:
+    """Two counts: the lone letters plus the lone lowercase letters, and the lone capitals. Only for ASCII letters.
 
     A lone letter has no letter beside it, and a lone lowercase letter has no lowercase letter beside it. So the `x` of
-    `f(x)` counts twice. Minified code and random data have many lone letters.
+    `f(x)` counts twice. Minified code and random data have many lone letters, and tables have many lone capitals.
     """
     letters = int.from_bytes(raw.translate(_LETTERS), "little")
-    return (letters & ~(letters << 8 | letters >> 8)).bit_count()
+    lone = letters & ~(letters << 8 | letters >> 8)
+    bits = lone.to_bytes(len(raw), "little")
+    capitals = bits.count(5)
+    return lone.bit_count() - bits.count(4) - capitals, capitals
+
+
+_BASES = bytes(ord("b") if chr(byte) in "acgtuACGTU" else 0 for byte in range(256))
+
+
+def sequences(raw: bytes) -> int:
+    """The number of groups of 12 letters that are bases of DNA or RNA. Spaces and line ends are left out.
+
+    Such a group forms no words, although its letters are common.
+    """
+    return raw.translate(_BASES, b" \n").count(b"b" * 12)
 
 
 def _spelling(byte: int) -> str:
