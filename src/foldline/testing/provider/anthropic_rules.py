@@ -10,12 +10,12 @@ from foldline.testing.provider.anthropic_blocks import (
     check_block,
     check_cache_marks,
     check_images,
-    check_text,
     check_tools,
     refuse,
 )
 from foldline.testing.provider.anthropic_fields import check_anthropic_fields
 from foldline.testing.provider.anthropic_pairs import SERVER_RESULTS, check_ids, check_results, check_server_tools
+from foldline.testing.provider.anthropic_parameters import check_parameters, is_thinking
 from foldline.testing.provider.json_rules import check_json
 from foldline.testing.provider.model_features import ModelFeatures, features_of
 
@@ -32,12 +32,13 @@ def check_anthropic(
     body: Any, *, betas: Iterable[str] = (), endpoint: str = "request", needs_tools: bool = True
 ) -> None:
     """Raise the API's error if the API refuses the request; `endpoint` is `request` or `count`."""
+    betas = tuple(betas)
     if check_json("anthropic", body) > MAX_BODY_BYTES:
         refuse("request_too_large", "Request exceeds the maximum size", status=413, type="request_too_large")
     check_anthropic_fields(body, betas, endpoint)
     features = features_of(body["model"])
     messages = body["messages"]
-    _check_parameters(body, features, endpoint)
+    check_parameters(body, features, betas, endpoint)
     _check_messages(messages)
     _check_system_messages(messages, features)
     check_tools(body)
@@ -48,50 +49,9 @@ def check_anthropic(
     check_server_tools(messages)
     _check_thinking(body, messages)
     if "compaction" not in body:
-        _check_end(messages, features)
+        _check_end(body, messages, features)
     if needs_tools and not body.get("tools") and _has_calls(messages):
         refuse("tools_missing", "Requests which include `tool_use` or `tool_result` blocks must define tools")
-
-
-def _check_parameters(body: dict[str, Any], features: ModelFeatures, endpoint: str) -> None:
-    _check_reply_limit(body, features, endpoint)
-    for name in ("temperature", "top_p", "top_k"):
-        if name in body and not features.sampling:
-            refuse("sampling", f"`{name}` is not supported on this model.")
-    if (body.get("thinking") or {}).get("type") in {"enabled", "adaptive"} and body.get("temperature", 1) != 1:
-        refuse("temperature", "`temperature` may only be set to 1 when thinking is enabled.")
-    if "compaction" in body and "context_management" in body:
-        refuse("compaction", "compaction: may not be combined with `context_management`")
-    edits = [edit["type"] for edit in (body.get("context_management") or {}).get("edits") or ()]
-    if "clear_thinking_20251015" in edits[1:]:
-        text = "context_management.edits: `clear_thinking_20251015` must be the first edit among several"
-        refuse("edit_order", text)
-    for sequence in body.get("stop_sequences") or ():
-        if not sequence.strip():
-            refuse("stop_sequences", "stop_sequences: each stop sequence must contain non-whitespace")
-    for block in body["system"] if isinstance(body.get("system"), list) else ():
-        check_text(block["text"], "system")
-
-
-def _check_reply_limit(body: dict[str, Any], features: ModelFeatures, endpoint: str) -> None:
-    """Raise if `max_tokens` and the thinking budget do not fit together, or if the model does not accept them."""
-    thinking = body.get("thinking") or {}
-    limit = body.get("max_tokens", 0)
-    if endpoint == "request" and limit < 0:
-        refuse("max_tokens", "max_tokens: Input should be greater than or equal to 0")
-    if endpoint == "request" and limit == 0 and (body.get("stream") or thinking.get("type") == "enabled"):
-        refuse("max_tokens", "max_tokens: 0 may not be combined with `stream` or enabled `thinking`")
-    if thinking.get("type") == "enabled":
-        if not features.manual_thinking:
-            refuse(
-                "thinking_type",
-                '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
-                '"output_config.effort" to control thinking behavior.',
-            )
-        if thinking["budget_tokens"] < 1024:
-            refuse("thinking_budget", "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")
-        if endpoint == "request" and limit <= thinking["budget_tokens"]:
-            refuse("thinking_budget", "`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
 def _check_messages(messages: list[dict[str, Any]]) -> None:
@@ -219,8 +179,8 @@ def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
     )
 
 
-def _check_end(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
-    """Raise if the last message is from the assistant, unless the model accepts such a prefill."""
+def _check_end(body: dict[str, Any], messages: list[dict[str, Any]], features: ModelFeatures) -> None:
+    """Raise if the last message is from the assistant, unless the model accepts such a prefill and does not think."""
     last = messages[-1]
     if last["role"] != "assistant":
         return
@@ -229,7 +189,7 @@ def _check_end(messages: list[dict[str, Any]], features: ModelFeatures) -> None:
         return  # a paused reply is sent back, so that the provider continues it
     if len(messages) == 1 and _begins_with_compaction(last):
         return
-    if not features.prefill:
+    if not features.prefill or is_thinking(body):
         refuse(
             "prefill",
             "This model does not support assistant message prefill. The conversation must end with a user message.",

@@ -92,6 +92,7 @@ def check_gemini(body: Any, *, model: str = "") -> None:
         text = "Unable to submit request because `function_response.parts` is not supported for this model."
         _refuse("response_parts", text)
     _check_tools(body)
+    _check_parameters(body)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -184,6 +185,8 @@ def _check_part(part: Part, where: str, role: str) -> None:
 def _check_media_type(media: dict[str, Any]) -> None:
     """Raise for a media type that Gemini's guides do not list; a file may have no media type."""
     name = field_of(media, "mimeType")
+    if not name and "data" in media:
+        _refuse("media_type", "Unable to submit request because it must have a mimeType parameter.")
     plain = str(name).partition(";")[0].strip()
     if name and plain not in MEDIA_TYPES and not plain.startswith(("audio/", "video/", "text/")):
         _refuse("media_type", f"Unsupported MIME type: {name}")
@@ -300,3 +303,34 @@ def _check_tools(body: dict[str, Any]) -> None:
             if name in seen:
                 _refuse("tool_definition", f"Duplicate function declaration found: {name}")
             seen.add(name)
+            _check_schema(declaration.get("parameters"), f"{where}.parameters")
+
+
+def _check_schema(schema: Any, where: str) -> None:
+    """Raise for a list without the type of its elements, and for a required property that is not defined."""
+    if not isinstance(schema, dict):
+        return
+    if str(schema.get("type", "")).upper() == "ARRAY" and not schema.get("items"):
+        _refuse("schema", f"* {where}.items: missing field.\n")
+    properties = schema.get("properties") or {}
+    for number, name in enumerate(schema.get("required") or ()):
+        if name not in properties:
+            _refuse("schema", f"* {where}.required[{number}]: property is not defined\n")
+    for name, inner in properties.items():
+        _check_schema(inner, f"{where}.properties[{name}]")
+    _check_schema(schema.get("items"), f"{where}.items")
+
+
+def _check_parameters(body: dict[str, Any]) -> None:
+    """Raise for parameters that exclude each other."""
+    fixed = ("systemInstruction", "tools", "toolConfig")
+    if field_of(body, "cachedContent") and any(field_of(body, name) for name in fixed):
+        text = "CachedContent can not be used with GenerateContent request setting system_instruction, tools or "
+        _refuse("cached_content", f"{text}tool_config.\n\nProposed fix: move those values to CachedContent.")
+    calling = field_of(field_of(body, "toolConfig") or {}, "functionCallingConfig") or {}
+    mode = str(calling.get("mode", "AUTO")).upper()
+    if field_of(calling, "allowedFunctionNames") and mode not in {"ANY", "VALIDATED"}:
+        _refuse("tool_config", "Function calling config: allowed_function_names is only allowed with the mode ANY.")
+    thinking = field_of(field_of(body, "generationConfig") or {}, "thinkingConfig") or {}
+    if None not in (field_of(thinking, "thinkingBudget"), field_of(thinking, "thinkingLevel")):
+        _refuse("thinking", "You can only set only one of thinking budget and thinking level.")

@@ -9,6 +9,7 @@ from foldline.testing.provider import openai_fields
 from foldline.testing.provider.json_rules import check_json, is_json_object
 from foldline.testing.provider.model_features import features_of
 from foldline.testing.provider.openai_fields import check_array, check_length, check_name
+from foldline.testing.provider.openai_parameters import check_chat_parameters
 
 FORMAT = "openai_chat"
 MAX_MESSAGES = 2_048
@@ -33,6 +34,7 @@ def check_openai_chat(body: Any) -> None:
         _check_calls(message, f"messages[{number}]")
     _check_order(messages)
     _check_tools(body)
+    check_chat_parameters(body)
     if "max_tokens" in body and features_of(body["model"]).reasoning:
         _refuse(
             "max_tokens",

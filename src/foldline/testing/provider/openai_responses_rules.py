@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from foldline.testing.provider import openai_fields
 from foldline.testing.provider.json_rules import check_json, is_json_object
 from foldline.testing.provider.openai_fields import check_array, check_image_url, check_length, check_name
+from foldline.testing.provider.openai_parameters import check_responses_parameters
 
 FORMAT = "openai_responses"
 MAX_ID = 64
@@ -81,6 +82,7 @@ def check_openai_responses(
     _check_trigger(items)
     _check_stored(body, items)
     _check_tools(body)
+    check_responses_parameters(body)
 
 
 def input_items(body: dict[str, Any]) -> list[Item]:

@@ -97,7 +97,7 @@ class _Compiler:
         if isinstance(field, str):
             return _scalar(field)
         if "enum" in field:
-            return _enum(field["enum"])
+            return self._enum(field["enum"])
         if "list" in field:
             return _list_check(self.field(field["list"]))
         if "map" in field:
@@ -105,6 +105,11 @@ class _Compiler:
         if "object" in field:
             return self.object(field["object"])
         return self._union(field["union"])
+
+    def _enum(self, values: Iterable[Any]) -> Check:
+        """A function that checks one of the given names. Protocol buffers also accept the names in small letters."""
+        names = tuple(values)
+        return _enum((*names, *(str(name).lower() for name in names)) if self.aliases else names)
 
     def _union(self, members: list[Any]) -> Check:
         by_type: dict[type, Check] = {}
@@ -122,7 +127,7 @@ class _Compiler:
             elif "map" in member:
                 by_type[dict] = self.field(member)
         if enums and str not in by_type:
-            by_type[str] = _enum(enums)
+            by_type[str] = self._enum(enums)
         if objects and dict not in by_type:
             by_type[dict] = self._tagged(objects) if len(objects) > 1 else self.object(objects[0])
         expected = tuple(_describe(member) for member in members)
