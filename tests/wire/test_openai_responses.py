@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline import Session
 from foldline.errors import WireError
 from foldline.message import (
     Media,
@@ -29,6 +30,7 @@ from foldline.message import (
     user,
 )
 from foldline.placeholders import TOOL_ERROR
+from foldline.testing.provider import judge
 from foldline.wire import rendering
 from foldline.wire.formats import LossCollector, Lost
 from foldline.wire.openai_chat import parse as openai_chat
@@ -450,3 +452,22 @@ def test_nothing_new_carries_an_item_id() -> None:
     """An item id names what a server holds; replayed elsewhere it is an error (bug museum, PR13)."""
     messages = [assistant("Look.", ToolCall(id="a", name="f")), tool("a", "1"), user("and?")]
     assert not [item for item in rendered(*messages)[0] if "id" in item]
+
+
+def test_a_renamed_local_shell_call_has_an_id_of_its_own() -> None:
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    session = Session(model="gpt-5", format="openai-responses")
+    for number in (1, 2):
+        call = {
+            "type": "local_shell_call",
+            "id": f"lsh_{number}",
+            "call_id": "a",
+            "action": action,
+            "status": "completed",
+        }
+        output = {"type": "local_shell_call_output", "id": "a", "output": f"{number}.py"}
+        session.add({"role": "user", "content": f"look {number}"}, call, output)
+    body = {"model": "gpt-5", **session.view().render().body}
+    assert judge("openai-responses", body) is None
+    ids = [item["id"] for item in body["input"] if item.get("type", "").startswith("local_shell")]
+    assert len(set(ids)) == 4

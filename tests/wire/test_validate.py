@@ -646,6 +646,62 @@ def test_assert_sendable_lists_every_broken_rule() -> None:
     assert "does not support assistant message prefill" in said
 
 
+RUN = {"name": "run", "input_schema": {"type": "object"}}
+REFUSED_REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a forced tool without tools": ("openai", {"model": "gpt-5", "messages": [u()], "tool_choice": "required"}),
+    "a length for another model": ("openai", {"model": "gpt-5", "messages": [u()], "max_tokens": 5}),
+    "two tools with one name": (
+        "anthropic",
+        {"model": "claude-opus-4-5", "max_tokens": 5, "messages": [u()], "tools": [RUN, RUN]},
+    ),
+    "an unknown time to live": (
+        "anthropic",
+        {
+            "model": "claude-opus-4-5",
+            "max_tokens": 5,
+            "messages": [u([{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "2h"}}])],
+        },
+    ),
+    "an id of another kind": (
+        "openai-responses",
+        {
+            "model": "gpt-5",
+            "input": [u(), {"type": "reasoning", "id": "x_1", "summary": []}, {"role": "assistant", "content": "x"}],
+        },
+    ),
+    "a function name of Gemini": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "x"}]}],
+            "tools": [{"functionDeclarations": [{"name": "1 f"}]}],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_REQUESTS)
+def test_a_whole_request_is_judged_by_its_parameters_too(name: str) -> None:
+    format, body = REFUSED_REQUESTS[name]
+    with pytest.raises(AssertionError, match=f"{format} would refuse this request"):
+        assert_sendable(body, format)
+    if format.startswith("openai"):
+        assert_sendable({**body, "model": "a-model-of-another-server"}, format)
+
+
+def test_a_reply_at_the_end_is_accepted_if_the_model_accepts_it() -> None:
+    body = {"model": "claude-opus-4-5", "max_tokens": 5, "messages": [u(), {"role": "assistant", "content": "Sure:"}]}
+    assert_sendable(body, "anthropic")
+    assert [found.code for found in violations({**body, "model": "claude-opus-4-6"}, "anthropic")] == ["end"]
+
+
+def test_a_request_that_continues_a_stored_response_is_accepted() -> None:
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "done"}
+    assert_sendable({"model": "gpt-5", "input": [output], "previous_response_id": "resp_1"}, "openai-responses")
+    assert_sendable({"model": "gpt-5", "prompt": {"id": "pmpt_1"}}, "openai-responses")
+    assert_sendable({"model": "gpt-5", "input": [{"id": "msg_1"}, u()]}, "openai-responses")
+    assert violations({"model": "gpt-5", "input": [output]}, "openai-responses") != ()
+
+
 def test_violations_renders_messages_before_it_checks_them() -> None:
     assert [found.code for found in violations([user("a"), assistant("b")], "gemini")] == ["end"]
     assert violations([user("a"), assistant("b")], "openai") == ()

@@ -31,6 +31,10 @@ from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.markup import HEADINGS
 from foldline.errors import ConfigError
 from foldline.message import Message
+from foldline.models.table import model as model_of
+from foldline.testing.provider.anthropic_fields import BETAS
+from foldline.testing.provider.anthropic_parameters import INTERLEAVED
+from foldline.testing.provider.judge import judge
 from foldline.testing.provider.simulated import SimulatedProvider
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.rendering import Rendered, render
@@ -38,6 +42,10 @@ from foldline.wire.validate import Violation, check
 
 __all__ = ["FAULTS", "Scripted", "SimulatedProvider", "Violation", "assert_sendable", "faulty", "violations"]
 
+_VENDORS = {"anthropic": "anthropic", "openai": "openai", "openai-responses": "openai", "gemini": "google"}
+"""The vendor whose models are judged by the rules of a format."""
+_GEMINI_MODELS = ("gemini-2.5-pro", "gemini-3-pro")
+"""One model of each set of rules. A body for Gemini names no model."""
 LATE_SECONDS = 1.5
 """Seconds that the `late` digester takes."""
 
@@ -49,7 +57,8 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     besides the messages and the system text, the body counts as a whole request. A whole request must have all fields
     that the provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of
     OpenAI's formats may have unknown fields if its model is not from OpenAI, because other servers accept unknown
-    fields.
+    fields. A whole request for a model of the provider is also judged like `foldline.testing.provider.judge` does, with
+    every beta header.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'
@@ -62,12 +71,35 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
         return check(request.format, request.body)
     if not format:
         raise ConfigError("no wire format was given", hint=f"use one of {', '.join(REQUEST_FORMATS)}")
-    if isinstance(request, Mapping | str) or not isinstance(request, Iterable):
+    if isinstance(request, Mapping):
+        return _judged(format, request, check(format, request))
+    if isinstance(request, str) or not isinstance(request, Iterable):
         return check(format, request)
     elements = list(request)
     if elements and all(isinstance(element, Message) for element in elements):
         return check(format, render(elements, format).body)
     return check(format, elements)
+
+
+def _judged(format: str, body: Mapping[str, Any], found: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """The violations of a body, with the refusal of the provider if `check` found nothing else.
+
+    The provider also decides whether its model accepts a reply at the end of the messages.
+    """
+    name, vendor = body.get("model"), _VENDORS.get(format)
+    if any(violation.code != "end" for violation in found) or vendor is None:
+        return found
+    if isinstance(name, str) and model_of(name).vendor == vendor:
+        names: tuple[str, ...] = (name,)
+    elif name is None and format == "gemini":
+        names = _GEMINI_MODELS
+    else:
+        return found
+    sent = {key: value for key, value in body.items() if format != "gemini" or key != "model"}
+    refused = [judge(format, sent, betas=(*BETAS, INTERLEAVED), model=each) for each in names]
+    if None in refused:
+        return () if name is not None else found
+    return found or tuple(Violation(error.rule, -1, error.message) for error in refused[:1] if error is not None)
 
 
 def assert_sendable(request: Any, format: str = "") -> None:

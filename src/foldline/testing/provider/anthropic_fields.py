@@ -57,6 +57,9 @@ BETA_TYPES: dict[str, tuple[str, ...]] = {
 }
 """Maps a type of block, tool or edit to the beta headers that allow it."""
 
+BETAS = frozenset(header for headers in (*BETA_FIELDS.values(), *BETA_TYPES.values()) for header in headers)
+"""All beta headers that allow a field or a type."""
+
 _SAMPLING = {"temperature": "number", "top_p": "number", "top_k": "integer"}
 """Documented parameters that the newest SDK no longer has. Models before 4.7 accept these parameters."""
 
@@ -104,9 +107,8 @@ def _is_open(member: Any, types: dict[str, Any], betas: frozenset[str]) -> bool:
 
 def check_anthropic_fields(body: Any, betas: Iterable[str], endpoint: str = "request") -> None:
     """Raise the API's error for a field that is unknown, missing or of the wrong type."""
-    gates = {header for headers in (*BETA_FIELDS.values(), *BETA_TYPES.values()) for header in headers}
     try:
-        _check(frozenset(betas) & gates, endpoint)(body)
+        _check(frozenset(betas) & BETAS, endpoint)(body)
     except SchemaMismatch as mismatch:
         path, message = list(mismatch.path), _words(mismatch)
         if mismatch.kind == "tag" and mismatch.expected[0] == "role":

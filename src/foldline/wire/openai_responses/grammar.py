@@ -54,9 +54,7 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if not isinstance(item, dict):
             request.refuse("shape", index, "not an object")
             continue
-        kind = string(item.get("type"))
-        if item.get("type") is None:
-            kind = "message" if "role" in item else "item_reference" if "id" in item else ""
+        kind = _kind(item)
         key = item.get("id")
         if isinstance(key, str) and key and kind not in ("item_reference", "local_shell_call_output"):
             if key in seen:
@@ -74,6 +72,13 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
         if turn := _item(kind, item, index, request):
             request.turns.append(turn)
     return request
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    """The type of an item. Messages and references may have none."""
+    if item.get("type") is not None:
+        return string(item["type"])
+    return "message" if "role" in item else "item_reference" if "id" in item else ""
 
 
 def _item(kind: str, item: Mapping[str, Any], index: int, request: PlainRequest) -> PlainTurn | None:
@@ -178,7 +183,7 @@ def _read_strictly(elements: list[Any], body: Mapping[str, Any]) -> PlainRequest
     """The request, with a violation for each field that OpenAI does not know. Other servers accept such fields."""
     request = _read_request(elements, body)
     for index, item in enumerate(elements):
-        kind = string(item.get("type")) or "message" if isinstance(item, dict) else ""
+        kind = _kind(item) if isinstance(item, dict) else ""
         if kind not in ITEMS:
             continue
         check_fields(item, ITEMS[kind], f"an item of type {kind}", index, request)

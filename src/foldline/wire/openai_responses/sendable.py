@@ -107,9 +107,9 @@ def _input_part(part: Any) -> Any:
 
 def _with_required_fields(item: dict[str, Any], kind: str) -> dict[str, Any]:
     added = {key: value for key, value in _DEFAULTS.get(kind, {}).items() if key not in item}
-    name = item.get("call_id") or item.get("id")
-    if kind == "local_shell_call" and name:
-        added |= {key: name for key in ("call_id", "id") if not item.get(key)}
+    if kind == "local_shell_call":
+        added |= {"call_id": item["id"]} if item.get("id") and not item.get("call_id") else {}
+        added |= {} if item.get("id") else {"id": f"lsh_{_digest(dumps(item))}"}
     elif kind in _NEEDS_ID and not item.get("id"):
         added["id"] = _new_id(kind, dumps(item))
     return {**item, **added} if added else item
@@ -161,5 +161,8 @@ def _is_legal(name: str, kind: str) -> bool:
 
 
 def _new_id(kind: str, text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"{_PREFIXES[kind]}_{digest}"
+    return f"{_PREFIXES[kind]}_{_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

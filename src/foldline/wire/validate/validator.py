@@ -46,15 +46,18 @@ def check(
     elements = body.get(key) if isinstance(body, Mapping) else body
     if isinstance(elements, str) and target.text_list:
         elements = [{"role": "user", "content": elements}] if elements.strip() else []
+    fields = body if isinstance(body, Mapping) else {}
+    is_continued = any(fields.get(name) for name in grammar.conversation_fields)
+    if elements is None and is_continued:
+        elements = []
     if not isinstance(elements, list | tuple):
         return (Violation("shape", -1, f"there is no list of messages under {key!r}"),)
-    fields = body if isinstance(body, Mapping) else {}
     request = grammar.read(list(elements), fields)
     turns = _merged_turns(request.turns, grammar)
     violations = [
         *request.violations,
         *_check_values(elements, {name: value for name, value in fields.items() if name != key}),
-        *_check_presence(elements, fields, grammar),
+        *(() if elements or is_continued else (Violation("empty-request", -1, "there is no message"),)),
         *_check_request_fields(fields, {key, target.system_key}, grammar),
         *_check_blocks(request.turns, grammar),
         *_check_first_and_last(turns, grammar),
@@ -65,6 +68,8 @@ def check(
         *_check_thinking(turns, grammar),
         *check_server_calls(turns, grammar),
     ]
+    if is_continued:  # the server may store the calls
+        violations = [each for each in violations if each.code != "result-orphan"]
     violations.sort(key=lambda violation: violation.index)
     return tuple(
         replace(each, message=f"{each.message} ({grammar.name}: {grammar.says[each.code]})")
@@ -72,12 +77,6 @@ def check(
         else each
         for each in violations
     )
-
-
-def _check_presence(elements: Sequence[Any], fields: Mapping[str, Any], grammar: Grammar) -> Iterator[Violation]:
-    """A violation for a request without messages, unless one of its fields names a conversation on the server."""
-    if not elements and not any(fields.get(name) for name in grammar.conversation_fields):
-        yield Violation("empty-request", -1, "there is no message")
 
 
 def _check_request_fields(fields: Mapping[str, Any], rendered: set[str], grammar: Grammar) -> Iterator[Violation]:
