@@ -180,6 +180,9 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "parallel calls": responses(user(), function_call("a"), function_call("b"), output("b"), output("a")),
     "a note between call and output": responses(user(), function_call("a"), user(), output("a")),
     "reasoning before a message": responses(user(), reasoning(), assistant(), user()),
+    "reasoning before a stored message": responses(
+        user(), reasoning(), {"type": "item_reference", "id": "msg_1"}, user()
+    ),
     "two reasoning items": responses(user(), reasoning("rs_1"), reasoning("rs_2"), assistant(), user()),
     "a custom call": responses(user(), CUSTOM, CUSTOM_OUTPUT),
     "a shell call": responses(user(), shell(), shell_output()),

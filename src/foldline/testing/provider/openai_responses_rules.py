@@ -217,8 +217,8 @@ def _close_call(calls: dict[tuple[str, str], bool], key: tuple[str, str], *, cha
 def _check_reasoning(items: list[Item], reasoning_of: Mapping[str, str]) -> None:
     """Raise if a reasoning item and its output are separated.
 
-    After a reasoning item, the next item must be an item that the model wrote. An item that was written with a
-    reasoning item must come after this reasoning item.
+    After a reasoning item, the next item must be an item that the model wrote, or the reference to a stored item. An
+    item that was written with a reasoning item must come after this reasoning item.
     """
     present = set[str]()
     for number, item in enumerate(items):
@@ -226,7 +226,7 @@ def _check_reasoning(items: list[Item], reasoning_of: Mapping[str, str]) -> None
         if kind == "reasoning":
             present.add(item["id"])
             following = items[number + 1] if number + 1 < len(items) else {}
-            if not following or not is_model_item(following):
+            if not following or not (is_model_item(following) or item_type(following) == "item_reference"):
                 text = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
                 _refuse("reasoning_alone", text)
         needed = reasoning_of.get(item.get("id") or "")
