@@ -122,6 +122,7 @@ def test_fields_that_gemini_does_not_know_are_left_out() -> None:
 
 FILE = {"type": "file", "file": {"file_id": "file-1"}}
 TEXT_FILE = {"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGVsbG8="}}
+JSON_FILE = {"type": "file", "file": {"filename": "a.json", "file_data": "data:application/json;base64,aGVsbG8="}}
 UPLOADED = {"type": "input_file", "file_id": "file-1"}
 
 
@@ -134,6 +135,12 @@ UPLOADED = {"type": "input_file", "file_id": "file-1"}
         (
             "openai",
             TEXT_FILE,
+            "anthropic",
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "hello"}},
+        ),
+        (
+            "openai",
+            JSON_FILE,
             "anthropic",
             {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "hello"}},
         ),

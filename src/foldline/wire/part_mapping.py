@@ -21,6 +21,10 @@ _GOOGLE_FILES = re.compile(
     r"https?://(?:generativelanguage\.googleapis\.com|(?:www\.|m\.)?youtube\.com|youtu\.be)/", re.IGNORECASE
 ).match
 """Addresses that only Gemini can read: uploaded files, and web pages of videos."""
+_TEXT_TYPES = frozenset(
+    f"application/{kind}" for kind in ("json", "xml", "yaml", "x-yaml", "toml", "javascript", "sql")
+)
+"""Types of documents that are plain text, although their names do not begin with `text/`."""
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE).match
 
 
@@ -74,7 +78,7 @@ def document_name(media: Media) -> str:
 
 def decoded_text(mime: str, data: str) -> str:
     """The text of a plain-text document; "" for other documents."""
-    if not data or not mime.startswith("text/"):
+    if not data or not (mime.startswith("text/") or mime in _TEXT_TYPES):
         return ""
     try:
         return b64decode(data, validate=True).decode()
