@@ -48,8 +48,9 @@ def sent(format: str, *messages: Any) -> str:
     session.add(*messages, format=format)
     rendered = session.view().render()
     body = rendered.body if format == "gemini" else {**rendered.body, "model": MODELS[format]}
-    body |= {"max_tokens": 100} if format == "anthropic" else {}
-    refused = judge(format, body, model=MODELS[format], needs_tools=False)
+    tool = {"name": "run", "input_schema": {"type": "object"}}
+    body |= {"max_tokens": 100, "tools": [tool]} if format == "anthropic" else {}
+    refused = judge(format, body, model=MODELS[format])
     assert refused is None, refused
     assert_sendable(body, format)
     return str(body)
