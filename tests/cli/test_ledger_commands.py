@@ -669,6 +669,33 @@ def test_show_fits_a_screen_and_shows_all_messages_on_request(tmp_path: Path) ->
     assert all(f"#{number} " in whole for number in range(11, 112))
 
 
+def test_secrets_in_the_arguments_of_a_call_are_not_printed(tmp_path: Path) -> None:
+    """In the JSON of the arguments, the line ends in these commands are escaped."""
+    commands = ["$ pass show mail/work\ngIrAffe-neck-22", "$ cat ~/.vault-token\n88HxjSI6bWHtP3fS2qHx6kwXoI"]
+    commands.append("export TOKEN=kb4virLnAbgkhBpfmek8\\\nQCb8PBYZL3yNlsJhH2mI")
+    calls = [
+        {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        for number, command in enumerate(commands)
+    ]
+    results = [{"type": "tool_result", "tool_use_id": call["id"], "content": "ok"} for call in calls]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for call, result in zip(calls, results, strict=True):
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    file, place = tmp_path / "calls.json", str(tmp_path / "l.db")
+    file.write_text(json.dumps(messages))
+    assert foldline("import", str(file), "--ledger", place).returncode == 0
+    for args in (["show"], ["show", "--all"], ["show", "--handle", "#1-7"], ["recall", "--handle", "#1-7"]):
+        for option in ([], ["--json"]):
+            shown = foldline(*args, *option, "--ledger", place)
+            assert shown.returncode == 0
+            found = [
+                word
+                for word in ("gIrAffe-neck", "88HxjSI6bWHt", "kb4virLnAbgk", "QCb8PBYZL3yN")
+                if word in shown.stdout + shown.stderr
+            ]
+            assert not found, (args, option)
+
+
 def test_show_suggests_handles_of_messages_that_are_only_in_the_ledger(tmp_path: Path) -> None:
     url = str(tmp_path / "agent.db")
     with library.open(url) as opened:

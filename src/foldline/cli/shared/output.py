@@ -114,6 +114,8 @@ def without_secrets(value: Any) -> Any:
     from foldline.redact.redact import redact  # noqa: PLC0415  # slow to import
 
     match value:
+        case str() if "\\" in value and '{"' in value:
+            return redact("\n".join([_without_secrets_in_json(line) for line in value.split("\n")]))
         case str():
             return redact(value)
         case dict():
@@ -121,6 +123,19 @@ def without_secrets(value: Any) -> Any:
         case list() | tuple():
             return [without_secrets(item) for item in value]
     return value
+
+
+def _without_secrets_in_json(line: str) -> str:
+    r"""The line with the secrets in its JSON object redacted, such as the arguments of a call: `Bash {"command": …}`.
+
+    In the text of the line, escapes such as `\n` can hide a secret.
+    """
+    from foldline.redact.redact import clean_arguments  # noqa: PLC0415  # slow to import
+
+    start, end = line.find('{"'), line.rfind("}") + 1
+    if "\\" not in line or not 0 <= start < end:
+        return line
+    return line[:start] + clean_arguments(line[start:end]) + line[end:]
 
 
 def table(names: str | tuple[str, ...], *numbers: str) -> Table:
@@ -208,9 +223,12 @@ def digest_lines(text: str) -> list[str]:
 
 def first_words(message: Message, chars: int) -> str:
     """The first words of a message on one line. A message without words is shown as the kinds of its parts."""
-    calls = (f"{call.name} {call.arguments}" for call in message.calls)
-    texts = [message.text, *(result.text for result in message.results), *calls]
+    from foldline.redact.redact import clean_arguments  # noqa: PLC0415  # slow to import
+
+    texts = [message.text, *(result.text for result in message.results)]
     words = without_secrets(next((text for text in texts if text.strip()), "")[: chars * 4])
+    if not words and message.calls:
+        words = f"{message.calls[0].name} {clean_arguments(message.calls[0].arguments)}"
     plain = "".join(char if char.isprintable() else " " for char in words)
     return shorten(" ".join(plain.split()) or _part_kinds(message), chars)
 
