@@ -29,10 +29,7 @@ USER_WORDS, _NAMES = "User's words", "Names"
 """Sections that are added to a model's digest: what the user said, and the carryover."""
 ORDER: tuple[str, ...] = ("Earlier digest", "Turns", USER_WORDS, "Status", "Plan", "Files changed")
 ORDER += ("Carryover", "Calls", _NAMES)
-"""The sections of a local digest, in their order."""
-_DROPPED: tuple[str, ...] = (_NAMES, "Carryover", "Calls", "Files changed", "Plan", "Status", "Turns")
-_DROPPED += (USER_WORDS, "Earlier digest")
-"""The order in which sections lose lines if the text is too long."""
+"""The sections of a local digest, in their order. If the text is too long, the last sections lose lines first."""
 _CHRONOLOGICAL = ("Turns", USER_WORDS)
 """Sections whose entries are in the order of time. If the text is too long, they lose their oldest entries, but the
 first entry is lost last. Other sections lose their last lines.
@@ -82,8 +79,6 @@ A digest has at most the share `_MAX_SHARE` of the tokens that leave the view.
 """
 _SAFE = 1.2
 """Safety factor for estimates of characters from tokens: free room is divided by it, a surplus is multiplied by it."""
-_MAX_SKIPPED = 8
-"""A section counts as full when more than this number of lines did not fit."""
 
 CountTokens = Callable[[str], int]
 
@@ -297,13 +292,13 @@ class _LocalDigest:
     def _truncated(self, head: str) -> str:
         """The text without secrets and escape sequences.
 
-        If the text does not fit the budget, lines are dropped from its sections, in the order of `_DROPPED`.
+        If the text does not fit the budget, lines are dropped from its sections, the last section first.
         """
         text, sections = self._text(head), self.sections
         while (used := self.count_tokens(text)) > self.max_tokens and any(sections.values()):
             excess = len(text) * (used - self.max_tokens) // used
             while excess >= 0 and any(sections.values()):
-                name = next(name for name in _DROPPED if sections.get(name))
+                name = next(name for name in reversed(ORDER) if sections.get(name))
                 oldest = min(1, len(sections[name]) - 1)  # the entry after the first prompt
                 excess -= len(sections[name].pop(oldest if name in _CHRONOLOGICAL else -1))
             text = self._text(head)
@@ -311,14 +306,12 @@ class _LocalDigest:
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:
-    """The lines that fit into `room` characters. Stops when more than `_MAX_SKIPPED` lines did not fit."""
-    taken, skipped = [], 0
+    """The lines that fit into `room` characters."""
+    taken = []
     for line in lines:
         if len(line) < room:
             taken.append(line)
             room -= len(line) + 1
-        elif (skipped := skipped + 1) > _MAX_SKIPPED:
-            break
     return taken
 
 
