@@ -232,8 +232,8 @@ def test_openai_reads_its_item_with_another_model_of_the_vendor() -> None:
 
 def test_openai_compacts_inside_a_reply() -> None:
     agent_ = agent("openai-responses")
-    agent_.session.add({"role": "user", "content": "Look at the log."})
-    body = {**agent_.body(), "context_management": [{"type": "compaction", "compact_threshold": 10}]}
+    agent_.session.add({"role": "user", "content": "Look at the log." + " It is long." * 400})
+    body = {**agent_.body(), "context_management": [{"type": "compaction", "compact_threshold": 1_000}]}
     reply = agent_.send(body, ScriptedReply(thinking="hm", text="It is fine."))
     assert reply["output"][0]["type"] == "compaction"
     agent_.session.add(reply)
