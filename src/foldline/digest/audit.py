@@ -1,9 +1,9 @@
-"""The loss report of a digest: which facts it shows, which it lacks, and which of its claims have no source.
+"""The loss report of a digest: which facts it shows, which facts it lacks, and which of its claims have no source.
 
-A digest shows a file or an identifier if the text of the digest contains its name, and a setting if the text contains
-its name and its value. A digest shows a request of the user if the digest contains all names and numbers of the
-request. These must be in an entry with the handle of the request, or in text that a model wrote. A digest shows any
-other fact if the text of the digest contains most of the fact's words.
+A digest shows a file or an identifier if the text of the digest contains the name. It shows a setting if the text
+contains both the name and the value. A digest shows a request of the user if the digest contains all names and numbers
+of the request. These must be in an entry with the handle of the request, or in text that a model wrote. A digest shows
+any other fact if the text contains most of the fact's words.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160
 _MAX_WORD_CHARS, _LABEL_CHARS = 60, 60
-"""Lengths in characters. If a name is inside a word that is longer than `_MAX_WORD_CHARS`, its line is not quoted. The
-source after a name is cut to `_LABEL_CHARS`.
+"""Maximum lengths in characters: of the word around a name, and of the source that is written after a name.
+
+If the word around a name is longer, the line with the name is not quoted.
 """
 _ANY_WORD = re.compile(r"\w+")
 _FACT_WORD = re.compile(r"[\w./-]{4,}")
@@ -44,7 +45,7 @@ _QUOTED_REQUEST = re.compile(
 
 
 class _ShownText:
-    """A text of a digest, with its words."""
+    """A text of a digest, and the words in it."""
 
     def __init__(self, text: str) -> None:
         self.text, self.lower = text, text.lower()
@@ -56,7 +57,7 @@ class _ShownText:
 
 
 class _AuditedDigest(_ShownText):
-    """The text of a digest, its entries by message index, and the text in it that a model wrote."""
+    """The text of a digest, its entries by message index, and the part of the text that a model wrote."""
 
     def __init__(self, text: str, end: int) -> None:
         super().__init__(text)
@@ -78,14 +79,17 @@ class _AuditedFact(NamedTuple):
     name: str = ""
 
     def is_shown(self, digest: _AuditedDigest) -> bool:
-        """Whether a digest shows the fact. A model may show the words of a setting in its own way."""
+        """Whether a digest shows the fact.
+
+        In text that a model wrote, the words of the fact may be in any order.
+        """
         if self.name:
             return digest.has_name(self.name) or self.words <= digest.by_model.words
         return _has_most(self.words, digest.lower)
 
 
 class _AuditedRequest(NamedTuple):
-    """A text that the user wrote. `indexes` has one index for each message that contains it."""
+    """A text that the user wrote. `indexes` are the indexes of the messages that contain the text."""
 
     text: str
     indexes: list[int]
@@ -139,7 +143,7 @@ def audit(
 
 
 def _requests(facts: Facts, kept_indexes: Collection[int]) -> list[_AuditedRequest]:
-    """The user's words, each text once, the most important first.
+    """The different texts that the user wrote, the most important first.
 
     The first prompt is followed by corrections, refusals and answers, and then by the other prompts. In each group, the
     newest texts come first.
@@ -159,7 +163,9 @@ def _requests(facts: Facts, kept_indexes: Collection[int]) -> list[_AuditedReque
 
 
 def _other_facts(facts: Facts, kept_indexes: Collection[int], requested: Collection[str]) -> Iterator[_AuditedFact]:
-    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the most useful identifiers not in `requested`."""
+    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the most useful identifiers that are not in
+    `requested`.
+    """
     by_kind = facts.by_kind(kept_indexes)
     for kind in AUDITED_KINDS:
         for fact in by_kind.get(kind, ()):

@@ -3,7 +3,7 @@
 An identifier cannot be guessed, so the digest names the identifiers that are most likely to be needed again, as many as
 fit. If the budget is large, the digest first shows settings (lines that give a name a value), the newest first. Then it
 shows other lines of recently used files, because an edit must quote whole lines. Lines that import something come last.
-If the budget is small, settings are shown if all identifiers fit.
+If the budget is small, settings are shown only if all identifiers fit.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from foldline.digest.markup import has_instruction, quote
 from foldline.plan.timeline import handles_of
 
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 6_000, 0.9
-"""Of the budget above `_FILE_LINES_FROM` characters, the share `_FILE_LINES_SHARE` is used for whole lines of files."""
+"""Whole lines of files get the share `_FILE_LINES_SHARE` of the budget above `_FILE_LINES_FROM` characters."""
 _SETTINGS_SHARE = 0.25
-"""Of the characters for whole lines, the largest share for settings."""
+"""Settings get at most this share of the characters for whole lines."""
 _SEPARATOR_CHARS, _LINE_CHARS, _LABEL_CHARS = 3, 10, 24
-"""Estimated numbers of characters: of a separator, of the dash and the handle of a line together, and of the file name
-at the start of a line.
+"""Estimated numbers of characters.
+
+They are for a separator, for the dash and the handle of a line, and for the file name at the start of a line.
 """
 _NAME_BIAS = 12
 """Names are ranked by their reuse probability, divided by their length plus this number of characters. Without this
 number, the shortest names would always be chosen.
 """
 _GROUP_SIZE = 3
-"""If a file or command has at least this number of identifiers, they are listed after its name."""
+"""If a file or command has at least this number of identifiers, the digest lists them after the name of the file or
+command.
+"""
 _ROW_NAMES = 8
 """Maximum number of identifiers in an `Also:` line. Such a line lists identifiers without a file or command.
 
@@ -42,7 +45,7 @@ _NAME = re.compile(r"\w+")
 
 
 class _Line(NamedTuple):
-    """A line of a file or a command that the digest may show. Settings have the number 0."""
+    """A line of a file or a command that the digest may show. For a setting, `number` is 0."""
 
     source: str
     text: str
@@ -119,9 +122,9 @@ def _settings(facts: Facts, kept_indexes: Collection[int], shown: str) -> Iterat
 
 
 def _file_lines(facts: Facts, kept_indexes: Collection[int]) -> Iterator[_Line]:
-    """The lines of files, those that are most likely to be edited next first.
+    """The lines of files. Lines that are likely to be edited next come first.
 
-    The order is by the probability of an edit, divided by the length of the line, but lines that import something come
+    Lines are ranked by the probability of an edit, divided by the length of the line. Lines that import something come
     last. Lines that a message in `kept_indexes` shows are left out.
     """
     weighed = [

@@ -78,9 +78,9 @@ _ERROR_BODY = re.compile(
 )
 """The JSON body with which a provider reports an error."""
 _BODY_ENDS = (*"{}[],", "error")
-"""The ends of the first line of such a body. A sentence that begins with a quoted body ends differently."""
+"""The possible ends of the first line of such a JSON body. A sentence that begins with such a body ends differently."""
 _ERROR_CHARS = 600
-"""The number of characters above which a text is not taken for an error message or a request."""
+"""A text with more characters than this is not taken for an error message or for a request."""
 _MAX_MISSING_HEADINGS = 1
 """Maximum number of documented headings that may be missing in a digest."""
 _VISIBLE = re.compile(r"[^\W_]")
@@ -192,7 +192,10 @@ def reject_body(text: str, *, sections: bool) -> str:
 
 
 def _headings_in(text: str) -> set[str]:
-    """The first words, in lower case, of the documented headings that the text contains in any markup."""
+    """The documented headings that the text contains, whatever their markup.
+
+    Each heading is given as its first word in lower case.
+    """
     return {(found[1] or found[2]).lower() for found in _HEADING.finditer(text)}
 
 

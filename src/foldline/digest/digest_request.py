@@ -34,7 +34,7 @@ class DigestRequest:
     prompt: DigestPrompt | None = None
     """The prompt for the digester. None means the prompt with the documented sections."""
     header: str = ""
-    """The digest's first line. "" means the header of the scope."""
+    """The digest's first line. "" means the first line that `DigestScope` defines."""
     role: str = "user"
     instructions: str = ""
     """The user's wishes for this digest. The wishes are sent to the digester and never put into the view."""

@@ -19,7 +19,10 @@ from foldline.models.table import model as model_of
 from foldline.policy import Policy
 
 _MIN_WINDOW = 512
-"""The smallest context window in tokens that is assumed. A smaller window could not hold a prompt and a digest."""
+"""The smallest context window that is assumed for a model, in tokens.
+
+A smaller window cannot hold a prompt and a digest.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +99,7 @@ class Digester:
 
 
 def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The same digester, or one for the model `policy.digest_model` if it is set. None if `digester` is None."""
+    """The digester, with the model `policy.digest_model` if this is set. None if `digester` is None."""
     if digester is None or policy.digest_model in ("", digester.model):
         return digester
     return Digester(

@@ -67,7 +67,8 @@ def write_model_digest(
     async def pause(seconds: float) -> None:
         sleep(seconds)
 
-    in_thread = replace(digester, complete=complete)  # an async function that blocks must not block the deadline
+    # in a thread, an async function that blocks cannot delay the deadline
+    in_thread = replace(digester, complete=complete)
     written: Future[Digest | FoldRefused] = _start_thread(
         lambda: asyncio.run(write_model_digest_async(request, in_thread, limits, clock=clock, sleep=pause))
     )
@@ -114,7 +115,7 @@ class _Attempts:
                 if reply is not None:
                     return reply
                 error = TypeError("the digester gave nothing")
-            except Exception as raised:  # noqa: BLE001 (the flow decides)
+            except Exception as raised:  # noqa: BLE001 (`model_digest_flow` handles it)
                 error = raised
             pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
             is_last = attempt + 1 >= limits.attempts or self.clock() + pause >= self.end
@@ -153,9 +154,9 @@ async def _call(complete: CompleteFunction, call: DigesterCall) -> DigesterReply
     end = _deadline(call)
     is_async = inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
     reply: Any = complete(call) if is_async else asyncio.wrap_future(_start_thread(lambda: complete(call)))
-    while inspect.isawaitable(reply):  # twice where a plain function returned a coroutine
+    while inspect.isawaitable(reply):  # repeated if a plain function returned a coroutine
         reply = await _await_until(reply, call, end)
-    return reply  # type: ignore[no-any-return]  # checked by the flow
+    return reply  # type: ignore[no-any-return]  # `model_digest_flow` checks the type
 
 
 def _deadline(call: DigesterCall) -> float:
@@ -181,7 +182,7 @@ async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) ->
 
 
 async def _await(reply: Any) -> DigesterReply:
-    return await reply  # type: ignore[no-any-return]  # checked by the flow
+    return await reply  # type: ignore[no-any-return]  # `model_digest_flow` checks the type
 
 
 def _raise_if_cancelled(call: DigesterCall) -> None:
@@ -204,7 +205,7 @@ def _start_thread(work: Callable[[], Any]) -> Future[Any]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (raised where the future is read)
+        except BaseException as error:  # noqa: BLE001 (it is raised again by `future.result()`)
             future.set_exception(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
 
     threading.Thread(target=run, name="foldline-digest", daemon=True).start()

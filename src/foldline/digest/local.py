@@ -43,10 +43,11 @@ SHARES = {
     "Turns": (0.62, 0.05),
     "Calls": (0.55, 0.9),
 }
-"""For each section, the largest share of the budget: in a digest of `_LARGE_CHARS` or more, and in a tiny digest.
+"""The largest share of the budget that each section may take: in a large digest, and in a tiny digest.
 
-For sizes in between, the share is interpolated. Open work is the first part of the section "Status". The shares of
-"Turns" and "Calls" are shares of the room that the sections before them leave. The rest is for the carryover.
+A digest with at least `_LARGE_CHARS` characters is large. For smaller digests, the share is interpolated. Open work is
+the first part of the section "Status". The shares of "Turns" and "Calls" are shares of the room that the sections
+before them leave. The rest is for the carryover.
 """
 _LARGE_CHARS, _MAX_CALLS_CHARS = 7_000, 2_000
 _ADDED_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
@@ -69,8 +70,10 @@ The earlier digest, the first prompt and the newest prompts together get at most
 long, the earlier digest is shortened, but not below `_MIN_EARLIER_SHARE`.
 """
 _HEADING_CHARS, _MIN_CHARS, _LABEL_CHARS = 14, 60, 60
-"""In characters: the length of a heading, the least room for a carryover, and the maximum length of the file or command
-at the start of a line.
+"""Numbers of characters.
+
+They are the length of a heading, the least room for a carryover, and the maximum length of the file or command at the
+start of a line.
 """
 _MIN_TOKENS, _MAX_SHARE = 160, 0.75
 """If the budget has fewer tokens than `_MIN_TOKENS`, the digest has no sections.
@@ -78,7 +81,10 @@ _MIN_TOKENS, _MAX_SHARE = 160, 0.75
 A digest has at most the share `_MAX_SHARE` of the tokens that leave the view.
 """
 _SAFE = 1.2
-"""Safety factor for estimates of characters from tokens: free room is divided by it, a surplus is multiplied by it."""
+"""Safety factor for numbers of characters that are estimated from tokens.
+
+Free room is divided by it, and a surplus is multiplied by it.
+"""
 
 CountTokens = Callable[[str], int]
 
@@ -120,7 +126,8 @@ def write_local_digest(
     if 0 < request.covered_tokens <= tokens:
         return FoldRefused(no_gain(tokens, request.covered_tokens))
     loss = audit(text, facts, kept_indexes=request.kept_indexes)
-    return Digest(message=message, cause=cause, loss=replace(loss, unsourced=()))  # every line is a quotation
+    # every line is a quotation, so no claim lacks a source
+    return Digest(message=message, cause=cause, loss=replace(loss, unsourced=()))
 
 
 def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
@@ -211,7 +218,7 @@ class _LocalDigest:
         self.sections: dict[str, list[str]] = {}
 
     def write(self, head: str, prior_digest: str) -> str:
-        """The whole text. Room is given to the most important sections first."""
+        """The whole text of the digest. Room is given to the most important sections first."""
         words = [text for turn in self.facts.turns[-3:] for text in (turn.prompt, *(it.text for it in turn.words))]
         sample = "\n".join([head, *words, *(call.text for call in self.facts.calls.values())])
         per_token = len(sample) / max(1, self.count_tokens(sample))
@@ -224,7 +231,7 @@ class _LocalDigest:
             text = self._text(head)
         if (left := self._left(text, per_token) - _HEADING_CHARS) > _MIN_CHARS:
             self.sections["Carryover"] = carryover_lines(self.facts, self.kept, text, left, self._label)
-        if (left := self._left(self._text(head), per_token)) > _MIN_CHARS:  # tell the turns at greater length
+        if (left := self._left(self._text(head), per_token)) > _MIN_CHARS:  # make the turns longer
             before = self.sections["Turns"]
             self.sections["Turns"] = turns.write(_cost(before) + int(left / _SAFE))
             if self.count_tokens(self._text(head)) > self.max_tokens:
@@ -299,7 +306,7 @@ class _LocalDigest:
             excess = len(text) * (used - self.max_tokens) // used
             while excess >= 0 and any(sections.values()):
                 name = next(name for name in reversed(ORDER) if sections.get(name))
-                oldest = min(1, len(sections[name]) - 1)  # the entry after the first prompt
+                oldest = min(1, len(sections[name]) - 1)  # the first prompt is removed last
                 excess -= len(sections[name].pop(oldest if name in _CHRONOLOGICAL else -1))
             text = self._text(head)
         return clean_text(text)
@@ -319,7 +326,7 @@ def _cost(lines: Collection[str]) -> int:
     return sum(map(len, lines)) + len(lines) + (_HEADING_CHARS if lines else 0)
 
 
-# An earlier digest, written by a model or by the client, is carried into the new one
+# Carrying an earlier digest of a model or of the client into the new digest
 
 _ANALYSIS, _SUMMARY = "Analysis:\n", "\nSummary:\n"
 _PART_HEADING = re.compile(r"(?:#{1,4} |\d{1,2}\. |\*\*)")

@@ -258,7 +258,7 @@ def remove_instructions(text: str, *, allowed: str = "", has_turns: bool = False
     """Replace the lines that give the reader an instruction. Returns the new text and the number of replaced lines.
 
     Instructions that occur in `allowed` are kept. If `has_turns` is true, a speaker such as `User:` at the start of a
-    line does not count as an instruction, because foldline wrote it.
+    line does not count as an instruction. The reason is that foldline wrote the speaker.
     """
     if not _INSTRUCTION.search(text):
         return text, 0

@@ -34,12 +34,16 @@ _CAUSE_CHARS = 300
 _ABOVE = "(everything above this message)"
 """Replaces the transcript in the prompt if the request already contains the transcript as its prefix."""
 _SHRINK_ATTEMPTS, _SHRINK_RATIO = 5, 0.6
-"""If a request is too long: the maximum number of attempts with smaller chunks, and the factor by which they shrink."""
+"""If a request is too long, smaller chunks are tried.
+
+The values are the maximum number of such attempts, and the factor by which each attempt reduces the chunks.
+"""
 _WORDS_PER_TOKEN = 0.6
 """English words per token, rounded down. The word limit in the prompt is the token limit times this number."""
 _MAX_CHARS_PER_TOKEN = 64
-"""If a reply has more characters than this number times the token limit, its size is checked first, so that the content
-of a huge reply need not be checked.
+"""The size of a reply is checked first if it has more characters than this number times the token limit.
+
+So the content of a huge reply is not checked.
 """
 _MIN_SHARE, _MIN_TOKENS = 0.01, 24
 """The smallest allowed size of a digest: this share of the folded tokens, or this number of tokens, whichever is
@@ -121,12 +125,13 @@ class _ModelDigest:
         raise DigestRejected("the digester rejects every request as too long")
 
     def _digest_chunks(self) -> Generator[DigesterCall, DigesterReply, str]:
-        """Makes one call if the transcript fits; otherwise one call for each chunk, and further calls to merge the
-        results.
+        """Makes one call if the transcript fits.
+
+        Otherwise makes one call for each chunk, and further calls to merge the results.
         """
         request, size = self.request, self.digester.size
         room, prior = self._room(), redact(request.prior_digest)
-        if request.facts is not None:  # the sections below the model's text are written anew
+        if request.facts is not None:  # the sections below the model's text are written again from the facts
             prior = ADDED_SECTIONS.split(prior, maxsplit=1)[0].strip()
         thinking = request.with_thinking
         texts = ["\n".join(transcript_lines(message, with_thinking=thinking)) for message in request.messages]
@@ -179,7 +184,7 @@ class _ModelDigest:
             prefix=request.cached_prefix if self.room_share == 1.0 else (),
         )
         if not call.prefix and self.digester.size(call.system + call.text) + self.reply_tokens > self.digester.window:
-            raise _RequestTooLong  # the whole may count more than the sum of its chunks
+            raise _RequestTooLong  # joined chunks may have more tokens than the sum of their sizes
         reply = yield call
         if not isinstance(reply, DigesterReply):
             raise DigestRejected(f"the digester returned {type(reply).__name__} instead of a DigesterReply")
@@ -240,7 +245,8 @@ def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
     return Usage(*(left + right for left, right in zip(one, two, strict=True)))
 
 
-# A transcript in chunks: a chunk that continues a message repeats the speaker's mark, so that no cut can forge one
+# Splitting a transcript into chunks. A chunk that continues a message begins with the speaker's mark again. So text
+# inside a message cannot look like a speaker's mark at the start of a chunk.
 
 CONTINUED = " (goes on): "
 _SPEAKER = re.compile(r"» [^\s:]{1,40}(?: [^\s:]{1,80}(?=:))?")

@@ -1,7 +1,8 @@
 """The prompt for a digester: its role, the transcript as fenced data, and the sections to fill.
 
-A transcript may contain instructions and text that looks like this prompt. So it is put into a fence (a pair of tags),
-and text in it that looks like a fence, a speaker's mark or a control token is escaped. Secrets are redacted first.
+A transcript may contain instructions and text that looks like this prompt. So the transcript is put into a fence (a
+pair of tags). Text in the transcript that looks like a fence, a speaker's mark or a control token is escaped. Secrets
+are redacted first.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def cumulative_prompt(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMP
 
 
 def build_summary_prompt(messages: Iterable[Message], scope: str = "session", prior_digest: str | None = None) -> str:
-    """The user turn of the documented prompt for these messages."""
+    """The text of the user turn in which a digester is asked to digest these messages."""
     return sections_prompt(scope_of(scope)).write(flatten_transcript(messages), prior_digest=prior_digest or "")
 
 

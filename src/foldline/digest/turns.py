@@ -21,18 +21,21 @@ from foldline.plan.timeline import handles_of
 _USER_KINDS = frozenset({"refusal", "answer"})
 _RUN_KINDS = frozenset({"ran", "passed", "failed", "interrupted"})
 MAX_AGENT_CHARS, _MAX_PROMPT_CHARS = 4_000, 12_000
-"""Maximum numbers of characters that are stored: of a text of the agent, and of any other text, such as a prompt."""
+"""Maximum numbers of stored characters: for a text of the agent, and for any other text, such as a prompt."""
 _MAX_WORDS, _MAX_FILES, MAX_TURNS = 40, 60, 300
-"""Maximum numbers: of `Words` values in a turn, of files in a turn, and of turns.
+"""Maximum numbers: of `Words` values in a turn, of files in a turn, and of turns in a log.
 
-The oldest are dropped. The first turn is never dropped.
+The oldest ones are dropped, but the first turn is never dropped.
 """
 _LIVE_TURNS = 3
 """Number of newest turns that are kept in full, and whose prompts are quoted verbatim."""
 FORGOTTEN, FIRST_FORGOTTEN, LAST_FORGOTTEN = "forgotten", "first forgotten", "last forgotten"
 """Keys of `Facts.marks` for dropped turns: their number, and the message index of the first and of the last one."""
 _COMMAND_CHARS = 200
-"""If the message after a command to the agent program has more characters than this, the program inserted it."""
+"""Maximum length in characters of a message that the user wrote after a command to the agent program.
+
+A longer message was inserted by the program.
+"""
 
 
 class Words(NamedTuple):
@@ -41,11 +44,14 @@ class Words(NamedTuple):
     message_index: int
     text: str
     kind: str = "user"
-    """`user`, `refusal` or `answer`; `agent`; `command` (text that the agent program inserted for a command); or for
-    a run, what its result proves: `ran`, `passed`, `failed` or `interrupted`.
+    """Who wrote the text, or the outcome of a run.
+
+    Words of the user are `user`, `refusal` or `answer`, and words of the agent are `agent`. Text that the agent program
+    inserted for a command is `command`. A run is `ran`, `passed`, `failed` or `interrupted`, depending on what its
+    result proves.
     """
     line: str = ""
-    """For a run, the line of the result that shows the outcome, or its last line."""
+    """For a run, the line of the result that shows the outcome. If no line shows it, the last line of the result."""
     call_index: int = -1
     """For a run, the index of the message with the call."""
 
@@ -215,30 +221,33 @@ def without_code(text: str) -> str:
 # Turns as text
 
 _OTHER, _PROMPT, _CORRECTION, _NEWEST, _FIRST = range(5)
-"""The ranks of entries. An entry with a higher rank is left out later.
+"""The ranks of entries. Entries with a low rank are left out first.
 
-The ranks are for: what the agent said, ran or changed; prompts; corrections, refusals and answers; the newest prompts;
+From low to high: what the agent said, ran or changed; prompts; corrections, refusals and answers; the newest prompts;
 the first prompt.
 """
 _PROMPT_CHARS, _INPUT_CHARS, _CORRECTION_CHARS, _COMMAND_TEXT_CHARS, _MIN_PROMPT_CHARS = 900, 700, 300, 300, 60
 _CLOSING_CHARS, _MIN_CLOSING_CHARS = (1_900, 1_200, 1_000, 800, 650, 550, 500, 450, 400), 200
-"""Maximum lengths in characters of the agent's last text in a turn: one for each of the newest turns, newest first.
+"""Maximum lengths in characters of the agent's last text in a turn, one for each of the newest turns, newest first.
 
-The last number is also for all older turns. The length is multiplied by the scale, but in the newest turn it is at
-least `_MIN_CLOSING_CHARS`.
+The last number is also used for all older turns. Each length is multiplied by the scale. In the newest turn, the result
+is at least `_MIN_CLOSING_CHARS`.
 """
 _BETWEEN_CHARS, _BETWEEN_COUNT, _MIN_WORDS_CHARS = 240, (10, 4), 110
-"""The agent's earlier texts in a turn: their maximum length in characters (multiplied by the scale), and how many are
-shown in the newest and in the second newest turn. Older turns show none.
+"""Limits for the agent's earlier texts in a turn.
 
-If the scaled length is below `_MIN_WORDS_CHARS`, the agent's last text is left out unless it is short enough to fit.
-Earlier texts are left out below half of this number.
+Their maximum length is `_BETWEEN_CHARS` characters, multiplied by the scale. `_BETWEEN_COUNT` is how many are shown in
+the newest and in the second newest turn. Older turns show none.
+
+If the scaled length is below `_MIN_WORDS_CHARS`, the agent's last text is left out, unless it is short enough to fit.
+For earlier texts, half of this number is used.
 """
 _RUN_CHARS, _RUN_LINE_CHARS, _RUN_COUNT, _LARGE = 150, 110, (5, 3, 2), 0.6
-"""For runs: the length of the command (multiplied by the scale) and of its output line, in characters, and the maximum
-number of runs in each of the three newest turns.
+"""Limits for runs.
 
-An older turn shows only its last run, and only if the scale exceeds `_LARGE`.
+A command is cut to about `_RUN_CHARS` characters, multiplied by the scale. Its output line is cut to `_RUN_LINE_CHARS`.
+`_RUN_COUNT` is the maximum number of runs in each of the three newest turns. An older turn shows only its last run, and
+only if the scale exceeds `_LARGE`.
 """
 _FILE_COUNT = 10
 _ENTRY_CHARS = 20
@@ -337,8 +346,8 @@ class TurnWriter:
 def _escape_turn(turn: TurnRecord, kept: Collection[int], *, only_user: bool) -> TurnRecord:
     """The turn with escaped texts.
 
-    If a text contains code blocks, its `line` is set to the text without them, which is shown if the whole text does
-    not fit.
+    If a text contains code blocks, its `line` is set to the text without these blocks. This shorter text is shown if
+    the whole text does not fit.
     """
     words = [it for it in turn.words if it.message_index not in kept and (not only_user or it.kind in _USER_KINDS)]
     escaped = [

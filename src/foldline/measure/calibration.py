@@ -13,7 +13,7 @@ from typing import Any
 from foldline.measure.estimator import MARGIN
 
 CREDIT = 2_000
-"""The initial value of both sums of the ratio (`Calibration.reported` and `estimated`), in tokens.
+"""The initial value of the two sums whose quotient is the ratio (`Calibration.reported` and `estimated`), in tokens.
 
 With this initial value, a few small measurements change the ratio only a little.
 """
@@ -95,7 +95,7 @@ class Calibration:
         return Calibration(self.reported, self.estimated, hidden, self.drops_thinking)
 
     def with_ratio(self, ratio: float) -> Calibration:
-        """The calibration with a ratio that several figures have shown by agreeing with each other."""
+        """The calibration with a new ratio, on which several figures agree."""
         return Calibration(ratio * CREDIT, CREDIT, self.hidden, self.drops_thinking)
 
     def with_step(self, reported: int, estimated: int) -> Calibration:

@@ -1,10 +1,11 @@
 """Counts tokens without a tokenizer. For many models, there is no public tokenizer, or the tokenizer is not installed
 or too slow.
 
-The default counter sorts the bytes of a text into classes, counts a few patterns of classes, and multiplies each count
-by a weight that depends on the vocabulary. This counter needs no package, takes linear time, never raises, and marks
-its counts as estimates. Other counters are the rules of thumb that some presets use: characters divided by 4 or 3.6, or
-words. An estimate is the likeliest size. Before an estimate is compared with a limit, `with_margin` adds a margin.
+The default counter sorts the bytes of a text into classes, and counts a few patterns of classes. Each count is
+multiplied by a weight that depends on the vocabulary. This counter needs no package, takes linear time, never raises,
+and marks its counts as estimates. Other counters are the rules of thumb that some presets use: characters divided by 4
+or 3.6, or words. An estimate is the likeliest size. Before an estimate is compared with a limit, `with_margin` adds a
+margin.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ This is the 95th percentile of the errors on prose, code and tool output.
 """
 
 DEFAULT_FAMILY = "cl100k_base"
-"""The family for unknown models.
+"""The vocabulary family that is used for unknown models.
 
 For English and code, the counts of this family are close to those of newer vocabularies. For other scripts, the counts
 are higher.
@@ -117,7 +118,8 @@ class CharRatioCounter:
 
     def count(self, text: str) -> Count:
         """The number of characters divided by the fixed number."""
-        return tuple.__new__(Count, (-(-len(text) * 10 // self.tenths), False, self.name))  # half the time of Count(…)
+        # `Count(…)` would take twice the time
+        return tuple.__new__(Count, (-(-len(text) * 10 // self.tenths), False, self.name))
 
 
 CHARS_4 = CharRatioCounter("chars/4", 40)
@@ -152,9 +154,9 @@ class Estimator:
     """The default counter: counts patterns of byte classes, with the weights of one family of vocabularies.
 
     Runs of one character are counted separately, because a vocabulary has long tokens for runs of some characters only.
-    Further corrections are for text that is not made of common words: base64 and keys, letters that form no words, lone
-    letters and bars of tables, rare characters, and scripts in the same byte class as a more common script (Lao with
-    Hindi, Hebrew with Arabic).
+    Further corrections are for text that is not made of common words: base64, keys, letters that form no words, lone
+    letters, bars of tables, and rare characters. Another correction is for scripts in the same byte class as a more
+    common script (Lao with Hindi, Hebrew with Arabic).
     """
 
     family: str = DEFAULT_FAMILY

@@ -27,7 +27,7 @@ class Weights(NamedTuple):
     If that byte is not in a text, its whole group is skipped.
     """
     repeats: tuple[float, ...]
-    """For each ASCII character, the tokens that each further repetition adds to a long run of it, such as `-----`."""
+    """For each ASCII character, the number of tokens that one more repetition adds to a long run, such as `-----`."""
     box: float
     solid: float
     lone: float
@@ -61,7 +61,8 @@ def weights_of(family: str) -> Weights:
     data = _data()
     mine = data["families"][family]
     patterns: dict[str, float] = dict(zip(data["patterns"], mine["patterns"], strict=True))
-    box = patterns.pop("box")  # box drawing is counted by bytes, because its class (E2) also has quotes and dashes
+    # box drawing is counted by bytes, because its byte class (E2) also contains quotes and dashes
+    box = patterns.pop("box")
     plain = {pattern for pattern in patterns if set(ASCII_CLASSES).issuperset(pattern)}
     pairs = {pattern for pattern in plain if len(pattern) == len(set(pattern)) == 2}
     scripts: dict[int, list[tuple[bytes, float]]] = {}

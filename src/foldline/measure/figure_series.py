@@ -12,11 +12,12 @@ the estimated growth:
 | a running total of all requests | size of the whole request | rises with every step |
 | the figure is of something else | anything | anything, or above `MOST` |
 
-If three growths in a row have the same ratio, and the second and the third row of the table do not explain the newest
-growths, the estimate is wrong, and the newest figure is trusted. With steps of one size and a ratio of about 2, the
-first two rows look the same. Then the figures are trusted only if the first doubted figure did not jump by the size of
-the request before it, or if more than half of the figure is cached tokens. (Of tokens that are counted twice, at most
-half are cached tokens.)
+The estimate is wrong if three growths in a row have the same ratio, and the second and the third row of the table do
+not explain the newest growths. Then the newest figure is trusted.
+
+If all steps have the same size and the ratio is about 2, the first two rows look the same. Then the figures are trusted
+in two cases only. Either the first doubted figure did not jump by the size of the request before it, or more than half
+of the figure is cached tokens. (If cached tokens are counted twice, they are at most half of the figure.)
 """
 
 from __future__ import annotations
@@ -27,14 +28,17 @@ from typing import NamedTuple
 from foldline.measure.usage_checks import AGREE, LEAST_GROWTH, RUNNING_TOTAL
 
 LEAST, MOST = 0.5, 4.0
-"""Lowest and highest number of real tokens per estimated token that figures can show by agreeing with each other.
+"""Lowest and highest ratio of real to estimated tokens that is accepted from figures that agree with each other.
 
 No text is known for which the estimate is more wrong than this.
 """
 LENGTH = 4
-"""Number of figures that are compared: three growths."""
+"""Number of figures that are compared. Between four figures, there are three growths."""
 TWICE = (0.8, 1.25)
-"""If cached tokens are counted twice, the growth of two figures is within this range of shares of its expected size."""
+"""The tolerance of the check for cached tokens that are counted twice.
+
+The growth of the figures is divided by the growth that such an error would cause. The result must be in this range.
+"""
 
 
 class Figure(NamedTuple):
@@ -46,7 +50,7 @@ class Figure(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """A figure that is trusted because it agrees with the figures before it, although not with the estimate."""
+    """A figure that disagrees with the estimate, but is trusted because it agrees with the figures before it."""
 
     reported: int
     """The figure."""
@@ -57,7 +61,10 @@ class Agreement(NamedTuple):
 
 
 class FigureSeries(NamedTuple):
-    """The newest figures of one model, oldest first. Between two of them, the request has grown by `LEAST_GROWTH`."""
+    """The newest figures of one model, oldest first.
+
+    From one figure to the next, the request grew by at least `LEAST_GROWTH`.
+    """
 
     model: str = ""
     figures: tuple[Figure, ...] = ()
@@ -78,7 +85,7 @@ class FigureSeries(NamedTuple):
     def agreed_ratio(self, prompt: int, ratio: float, hidden: int, *, may_count_twice: bool) -> float | None:
         """The number of real tokens per estimated token on which the figures agree; None if they do not agree.
 
-        `prompt` is the newest figure. `ratio` and `hidden` are what was learned from trusted figures.
+        `prompt` is the newest figure. `ratio` and `hidden` are the values that were learned from trusted figures.
         `may_count_twice` is False if it is certain that no cached tokens are counted twice.
         """
         if len(self.figures) < LENGTH or self.figures[-1].prompt != prompt:

@@ -31,7 +31,7 @@ class Framing:
     part: int = 0
     """Tokens added to each part of a message."""
     call: int
-    """Tokens of one tool call in addition to its name and arguments. The tokens of the call id are among them."""
+    """Tokens of one tool call in addition to its name and arguments. This includes the tokens of the call id."""
     result: int
     """Tokens added to the content of one tool result."""
     reply: int = 3
@@ -54,7 +54,8 @@ def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
     parts = message.parts
     tokens = framing.message + framing.part * len(parts)
     for part in parts:
-        if type(part) is Text and part.wire is None:  # the most common parts, without a further call
+        # most parts are plain text, and are counted without a function call
+        if type(part) is Text and part.wire is None:
             tokens += counter.count(part.text)[0]
         elif type(part) is ToolCall:
             tokens += framing.call + counter.count(part.name)[0] + counter.count(part.arguments)[0]
@@ -144,7 +145,7 @@ def _text_of_value(item: object) -> str:
     """A number, null or unknown object as text; the name of its type if it cannot be converted to text."""
     try:
         return str(item)
-    except Exception:  # noqa: BLE001 (a foreign object's own __str__ may raise anything, and a count must not)
+    except Exception:  # noqa: BLE001 (the `__str__` of a foreign object may raise anything, but a count must not)
         return type(item).__name__
 
 

@@ -12,9 +12,10 @@ PLACEHOLDER_SHARE = 0.7
 Claude Code logs such placeholder figures.
 """
 LONGEST_OUTPUT, OUTPUT_SLACK = 2.0, 200
-"""An output figure is ignored if it exceeds this multiple of the reply's estimate, plus this number of tokens.
+"""An output figure is ignored if it exceeds `LONGEST_OUTPUT` times the reply's estimate, plus `OUTPUT_SLACK` tokens.
 
-Thinking may add more: its reported tokens, or `MOST_THINKING` if the reply holds thinking and its size is not reported.
+If the reply contains thinking, its reported thinking tokens are added to this limit. If they are not reported,
+`MOST_THINKING` is added.
 """
 MOST_THINKING = 128_000
 """No reply has more tokens of thinking than this."""

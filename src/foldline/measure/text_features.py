@@ -1,8 +1,8 @@
 """Features of a text from which its number of tokens is estimated.
 
 Every function takes linear time. The functions use `translate` and `count`, or they read the UTF-8 bytes as one large
-integer. To compare every byte with its neighbour in one operation, this integer is combined with a copy of itself that
-is shifted by 8 bits.
+integer. This integer is combined with a copy of itself that is shifted by 8 bits. So one operation compares every byte
+with its neighbour.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def pair_code(pattern: str) -> int:
 
 
 def class_pairs(raw: bytes) -> bytes:
-    """One code for each byte: the class of the previous byte and the class of the byte itself.
+    """One code for each byte. The code stands for the class of the previous byte and the class of the byte itself.
 
     Counting one code is three times as fast as counting a pattern of two classes.
     """
@@ -58,7 +58,7 @@ def class_pairs(raw: bytes) -> bytes:
 
 
 def lone_letters(raw: bytes) -> tuple[int, int]:
-    """Two counts: the lone letters plus the lone lowercase letters, and the lone capitals. Only for ASCII letters.
+    """Two counts of ASCII letters: the lone letters plus the lone lowercase letters, and the lone capitals.
 
     A lone letter has no letter beside it, and a lone lowercase letter has no lowercase letter beside it. So the `x` of
     `f(x)` counts twice. Minified code and random data have many lone letters, and tables have many lone capitals.
@@ -114,7 +114,8 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
     Also returns how many of each character were cut. Spaces stay, because the patterns of indentation count them.
     """
     following = int.from_bytes(raw.translate(_NO_SPACES), "little") >> 8
-    differences = (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")  # 0 if the next is equal
+    # a byte of `differences` is 0 if the next byte is equal
+    differences = (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")
     kept, repeats, start = [], dict[int, int](), 0
     first = differences.find(_SEVEN)
     while first >= 0 and (match := _EQUAL.match(differences, first)):

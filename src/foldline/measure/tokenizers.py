@@ -128,7 +128,7 @@ def exact_counter(vocabulary: str, family: str) -> ExactCounter | None:
             continue
         except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
             raise
-        except BaseException as error:  # noqa: BLE001 (native code again)
+        except BaseException as error:  # noqa: BLE001 (a panic in native code is no Exception)
             reason = repr(error)
         else:
             if encode is None:
@@ -207,7 +207,7 @@ def golden_mismatch(counter: Counter, vocabulary: str) -> str:
     """Describes the first golden text for which a counter returns a wrong count; "" if there is none."""
     texts, tokens = golden_counts()
     if vocabulary not in tokens:
-        return "there are no golden counts for it"
+        return "there are no golden counts for this vocabulary"
     for text, expected in zip(texts, tokens[vocabulary], strict=True):
         found = counter.count(text)
         if found.tokens != expected or not found.exact:

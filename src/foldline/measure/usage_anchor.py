@@ -22,7 +22,9 @@ from foldline.measure.usage_checks import Doubt, Expectation, FirstFigure, lowes
 from foldline.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
 
 NOTICEABLE = 256
-"""If earlier turns have no more thinking tokens than this, a usage figure does not show whether they were dropped."""
+"""If earlier turns have no more thinking tokens than this, usage does not show whether the provider dropped the
+thinking.
+"""
 
 
 class Evidence(NamedTuple):
@@ -33,9 +35,9 @@ class Evidence(NamedTuple):
     missing_tokens: int = 0
     """Estimated tokens of the messages that `missing` counts."""
     change: int = 0
-    """Estimated growth, since the measured request, of the tools and of the messages that were in this request.
+    """The estimated number of tokens by which the tools and the messages of the measured request have grown since then.
 
-    In tokens; negative if they shrank.
+    The number is negative if they shrank.
     """
     is_own: bool = True
     """Whether the measured request had the same model, format and counter as the current view.
@@ -50,13 +52,16 @@ SAME_REQUEST = Evidence()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A trusted usage figure: the size of a request with the first `messages` messages of this view."""
+    """A trusted usage figure: the size of a request. The request had the first `messages` messages of this view."""
 
     tokens: int
     messages: int
     model: str = ""
     change: int = 0
-    """Estimated growth of the `messages` messages and of the tools since the request; negative if they shrank."""
+    """The estimated number of tokens by which these messages and the tools have grown since the request.
+
+    The number is negative if they shrank.
+    """
     first: FirstFigure | None = None
     """The first figure, if it shows many hidden tokens and no later figure has confirmed them; otherwise None."""
 
@@ -77,7 +82,10 @@ class Gauge:
     anchor: Anchor | None = None
     calibration: Calibration = field(default_factory=Calibration)
     limit: float = inf
-    """The size at which a fold is made. If only a first figure raises the size so far, that figure is not used."""
+    """The size at which a fold is made.
+
+    A first figure is not used if the size would reach this limit only because of that figure.
+    """
     is_exact: bool = False
     """Whether the estimates of plain messages come from the model's own tokenizer."""
     messages: int = 0
@@ -86,7 +94,7 @@ class Gauge:
     uncounted: int = 0
     """The part of `total` that a tokenizer cannot count, such as images and encrypted thinking.
 
-    It is only kept if `is_exact` is set.
+    This value is updated only if `is_exact` is set.
     """
     estimated: int = 0
     """The part of `total` that is only estimated, because neither the anchor nor an output figure includes it."""
@@ -104,15 +112,16 @@ class Gauge:
     doubt: Doubt | None = None
     """The last usage figure, if it was doubted; otherwise None."""
     totals: int = 0
-    """How many of the newest figures, in a row, look like running totals."""
+    """The number of newest figures in a row that look like running totals."""
     series: FigureSeries = NO_FIGURES
     """The newest figures, trusted or not. If they agree with each other, they count more than the estimate."""
     agreement: Agreement | None = None
     """The newest figure that was trusted because it agrees with the figures before it; None if there is none."""
     other: Gauge | None = None
-    """Checks the figures of requests with another model, format or counter; None while no such figure matters.
+    """A gauge that checks the usage figures of requests with another model, format or counter; None if it is not
+    needed.
 
-    Such a figure matters only until this gauge has an anchor.
+    It is needed only until this gauge has an anchor.
     """
     learned: Calibration | None = None
     """The calibration with the figures that `other` trusts; None if there are none."""
@@ -132,7 +141,7 @@ class Gauge:
         usage, reply = message.meta.usage, self.reply
         if usage is None or reply is None or usage.prompt <= 0 or evidence is None:
             return self
-        if evidence.missing:  # the reply's own earlier messages are not missing
+        if evidence.missing:  # `missing` also counts earlier messages of this reply, which are not missing
             missing = max(evidence.missing - (self.messages - 1 - reply.start), 0)
             tokens = max(evidence.missing_tokens - (reply.size - tokens), 0) if missing else 0
             evidence = Evidence(missing, tokens, evidence.change, evidence.is_own)
@@ -163,7 +172,7 @@ class Gauge:
 
     @property
     def trusted_calibration(self) -> Calibration:
-        """The calibration without the figures that are not used for the size."""
+        """The calibration. A first figure that is not used for the size has no effect on it."""
         return self.calibration if self.anchor is None or self.anchor.first is None else self._trusted().calibration
 
     @property
@@ -223,7 +232,7 @@ class Gauge:
         return gauge
 
     def _trusted(self) -> Gauge:
-        """A settled gauge. If its size reaches the limit only because of a first figure, this figure is left out."""
+        """A settled gauge. Its first figure is left out if the size reaches the limit only because of that figure."""
         gauge = self._settle()
         first = gauge.anchor.first if gauge.anchor is not None else None
         if first is None or (gauge._expected() if self.is_exact else gauge._upper()) < self.limit:
@@ -251,7 +260,7 @@ class Gauge:
         return round(self.calibration.ratio * self.estimated)
 
     def _estimate_all(self, hidden: int) -> int:
-        """The estimate of the whole view, if a request has `hidden` tokens that are in no message."""
+        """The estimated size of the whole view. `hidden` is the number of tokens that belong to no message."""
         dropped = self.past_thinking if self.calibration.drops_thinking else 0
         return hidden + round(self.calibration.ratio * (self.total - dropped))
 
@@ -263,7 +272,7 @@ class Gauge:
         return max(self.anchor.tokens + self.anchor.change + self.reported + self._estimate() - left, 0)
 
     def _upper(self) -> int:
-        """The expected size, plus the margin of its estimated part."""
+        """The expected size, plus a margin for the part that is only estimated."""
         estimated = self._estimate()
         change = abs(self.anchor.change) if self.anchor is not None else 0
         return self._expected() - estimated + with_margin(estimated) + with_margin(change) - change
@@ -271,7 +280,7 @@ class Gauge:
     def _take_usage(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:
         """Make the usage of the newest reply the anchor if that figure is trusted; otherwise remember it as doubted."""
         if evidence.missing and self.anchor is not None and reply.start - evidence.missing < self.anchor.messages:
-            return  # a later request has been measured
+            return  # the anchor is from a later request
         expectation = self._expectation(model, evidence)
         twice = expectation.tokens_counted_twice(usage)
         if twice and self.anchor is None:
@@ -306,7 +315,7 @@ class Gauge:
         self.doubt = self.other = self.learned = None
 
     def _agreement(self, usage: Usage, expectation: Expectation, evidence: Evidence) -> Agreement | None:
-        """The agreement of this figure with the figures before it; None if they do not agree."""
+        """How this figure agrees with the figures before it; None if they do not agree."""
         prompt, doubt, known = usage.prompt, self.doubt, self.calibration
         if self.is_exact or evidence.change or not expectation.is_enough(prompt):
             return None
@@ -315,7 +324,7 @@ class Gauge:
         return None if ratio is None else Agreement(prompt, expectation.tokens, ratio)
 
     def _first_figure(self, prompt: int, expectation: Expectation, evidence: Evidence) -> FirstFigure | None:
-        """The first figure after this trusted figure, if it is not confirmed yet."""
+        """The first figure that is still to be confirmed after this trusted figure; None if there is none."""
         if self.anchor is None:
             gap = prompt - expectation.tokens
             is_sure = gap <= expectation.surprise
@@ -329,7 +338,7 @@ class Gauge:
         return None if is_confirmed else first
 
     def _take_usage_of_another(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:
-        """Learn the hidden tokens from the usage of a request with another model, format or counter.
+        """Learn the number of hidden tokens from the usage of a request with another model, format or counter.
 
         A gauge for these requests decides whether the figure is trusted.
         """
@@ -366,7 +375,8 @@ class Gauge:
     def _forget_anchor(self) -> None:
         """Discard the anchor, so that the whole view is estimated again.
 
-        The provider's figures lack a part of the request. Earlier figures may have lacked the same part.
+        This is done if the provider's figures lack a part of the request, because earlier figures may have lacked the
+        same part.
         """
         known, first = self.calibration, self.anchor.first if self.anchor is not None else None
         hidden = known.hidden if first is None else first.hidden
@@ -397,7 +407,7 @@ class Gauge:
 
 
 def _is_countable(message: Message) -> bool:
-    """Whether a tokenizer can count a whole message: it has only texts, calls and results of text."""
+    """Whether a tokenizer can count a whole message: it has only texts, calls, and results that are texts."""
     for part in message.parts:
         if type(part) is ToolResult:
             if any(type(inner) is not Text for inner in part.parts):

@@ -1,7 +1,8 @@
 """Checks whether a usage figure can be trusted.
 
-A figure may be for another request, or count cached tokens twice or not at all. Each figure is compared with the size
-that the request should have had. A figure that deviates too much is doubted until a later figure confirms it.
+A figure may be for another request, or it may count cached tokens twice or not at all. So each figure is compared with
+the size that the request should have had. A figure that deviates too much is doubted until a later figure confirms it.
+Hidden tokens are the tokens of a request that belong to no message.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ If the model's own tokenizer has counted the messages, the share is `MARGIN`.
 DRIFT = 0.2
 """A usage figure is doubted (not trusted yet) if it differs from the expected size by more than this share.
 
-A figure above the expected size may differ by more: the estimated part of the expected size is added to the allowed
-difference. If another model answered, the share is `JUMP`, because that model may have another tokenizer.
+A figure above the expected size may differ by more. The allowed difference then also includes the estimated part of the
+expected size. If another model answered, the share is `JUMP`, because that model may have another tokenizer.
 """
 SLACK = 1_000
 """A reported size that differs from the expected one by fewer tokens than this is not doubted.
@@ -39,7 +40,7 @@ The two deviations may differ by at most this share of the growth between the re
 LEAST_GROWTH = 100
 """Two doubted figures confirm each other only if the request grew by at least this many tokens between them."""
 WHOLE_SHARE = 0.8
-"""The least share of the expected size at which the cached tokens of a first figure are taken as counted twice.
+"""The smallest number of cached tokens that a first figure may count twice, as a share of the expected size.
 
 A first figure sometimes exceeds the expected size by exactly its cached tokens. If these are at least this share, they
 were probably counted twice, and the figure is doubted. If they are fewer, they may be tokens that the provider adds.
@@ -49,18 +50,18 @@ were probably counted twice, and the figure is doubted. If they are fewer, they 
 RUNNING_TOTAL = 0.25
 """The tolerance of the check for running totals, as a share of the size of the request.
 
-A figure looks like a running total of all requests if it exceeds the last trusted figure by the size of the request,
-within this tolerance. A second such figure in a row is not trusted.
+A running total of all requests exceeds the last trusted figure by the size of the request. A figure that does so within
+this tolerance looks like a running total. A second such figure in a row is not trusted.
 """
 STEADY = 0.03
-"""The share by which a figure may be below the lowest possible size (`smallest`), because counts vary a little."""
+"""A figure may be lower than the lowest possible size (`smallest`) by this share, because counts vary a little."""
 
 
 def lowest_figure(estimated: float, counted: float) -> float:
     """The lowest trusted figure for a request.
 
-    `estimated` is the estimate of all its messages, and `counted` is the part of it that the model's own tokenizer has
-    counted.
+    `estimated` is the estimated size of all its messages. `counted` is the part of this size that the model's own
+    tokenizer has counted.
     """
     return max((1 - JUMP) * estimated - SLACK, (1 - MARGIN) * counted - LEAST_GROWTH)
 
@@ -68,10 +69,10 @@ def lowest_figure(estimated: float, counted: float) -> float:
 def lowest_first_figure(estimated: float) -> float:
     """The lowest figure that is trusted at once if no figure was trusted before it.
 
-    `estimated` is the estimate of all messages in the request. Nothing else supports a first figure that is lower. It
-    may lack cached tokens, and if a request seems smaller than it is, the next one may not fit. So the estimate is used
-    until the figures that follow agree with the first one. If the model's own tokenizer has counted the messages,
-    `lowest_figure` is enough, because then only the size of media is estimated.
+    `estimated` is the estimate of all messages in the request. A lower first figure may lack cached tokens, and no
+    earlier figure supports it. If it were used, the next request might not fit the window. So the estimate is used
+    until later figures agree with the first one. If the model's own tokenizer has counted the messages, `lowest_figure`
+    is enough, because then only the size of media is estimated.
     """
     return (1 - DRIFT) * estimated - SLACK
 
@@ -84,7 +85,7 @@ class Doubt(NamedTuple):
     gap: int
     """The usage figure minus the expected size."""
     may_count_twice: bool = True
-    """Whether the first of the doubted figures in a row may count cached tokens twice."""
+    """Whether the first figure in the current series of doubted figures may count cached tokens twice."""
 
     def is_confirmed_by(self, expected: int, gap: int) -> bool:
         """Whether a later figure deviates by about the same amount, although the request has grown.
@@ -108,13 +109,14 @@ class Doubt(NamedTuple):
 
 
 class FirstFigure(NamedTuple):
-    """A first figure that shows many hidden tokens, until a second figure shows the same number.
+    """A first figure that shows many hidden tokens, and that no second figure has confirmed yet.
 
-    Hidden tokens cannot be told from a wrong figure by the first figure alone. So no fold is made because of it.
+    The first figure alone does not show whether there are so many hidden tokens or the figure is wrong. So it alone
+    does not cause a fold.
     """
 
     hidden: int
-    """The hidden tokens that were known before the figure."""
+    """The number of hidden tokens that was known before this figure."""
     expected: int
     """The estimate of the request with these hidden tokens."""
     gap: int
@@ -123,8 +125,9 @@ class FirstFigure(NamedTuple):
     def is_confirmed_by(self, expected: int, gap: int, *, is_exact: bool) -> bool:
         """Whether a figure for a longer request shows about the same hidden tokens.
 
-        A figure that is a multiple of the size shows more of them, because the request has grown. `is_exact` says
-        whether the growth was counted by the model's own tokenizer. An estimate of the growth may be half of it.
+        If the figures are wrong by a constant factor, the later figure shows more hidden tokens, because the request
+        has grown. `is_exact` says whether the model's own tokenizer has counted the growth. An estimated growth may be
+        only half of the real growth.
         """
         growth = expected - self.expected
         return growth >= LEAST_GROWTH and abs(gap - self.gap) <= (AGREE if is_exact else 1.0) * growth
@@ -197,9 +200,10 @@ class Expectation(NamedTuple):
         return self.doubt is None and not self.may_count_twice(prompt) and 0 < gap <= allowed + self.estimated
 
     def may_count_twice(self, prompt: int) -> bool:
-        """Whether a figure exceeds the expected size by about the last trusted figure, or no figure was trusted yet.
+        """Whether a figure may count the cached tokens of the last request twice.
 
-        The tokens of the last request, which the provider has cached, may then be counted twice.
+        This is so if the figure exceeds the expected size by about the last trusted figure, or if no figure was trusted
+        yet.
         """
         if self.anchor is None:
             return True
@@ -207,7 +211,7 @@ class Expectation(NamedTuple):
 
     @property
     def surprise(self) -> float:
-        """The largest difference from the expected size that needs no second figure."""
+        """The largest difference from the expected size that is accepted without a second figure."""
         return SLACK + DRIFT * self.tokens
 
     def is_confirmed(self, prompt: int) -> bool:
@@ -234,7 +238,10 @@ class Expectation(NamedTuple):
         return abs(prompt - self.anchor - self.messages) <= RUNNING_TOTAL * self.messages + SLACK // 5
 
     def doubt_about(self, prompt: int) -> Doubt:
-        """The doubt to remember after this figure was not trusted. It depends on an earlier doubt, if there is one."""
+        """The doubt to remember after this figure was not trusted.
+
+        If there is an earlier doubt, the result depends on it.
+        """
         gap = prompt - self.tokens
         if self.doubt is None:
             return Doubt(self.tokens, gap, self.may_count_twice(prompt))

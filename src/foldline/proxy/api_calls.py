@@ -33,7 +33,7 @@ class ApiCall(NamedTuple):
 
     @property
     def vendor(self) -> str:
-        """The vendor that has this API."""
+        """The vendor of this API."""
         return VENDORS[self.format]
 
 

@@ -20,7 +20,7 @@ class BodyTooLarge(Exception):
 async def read_body(receive: Receive, *, limit: int) -> bytes:
     """The whole body. Raises `BodyTooLarge` as soon as more than `limit` bytes have arrived."""
     message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):  # the usual case: one piece
+    if message["type"] == "http.request" and not message.get("more_body"):  # usually the body is one piece
         data: bytes = message.get("body", b"")
         if len(data) > limit:
             raise BodyTooLarge

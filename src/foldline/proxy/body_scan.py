@@ -38,9 +38,9 @@ class BodyScan(NamedTuple):
     ends: array[int]
     """For each message, the position after its last byte. `starts` has the positions of the first bytes."""
     values: dict[int, Any]
-    """The decoded messages from `shared` on. The key is the index of the message."""
+    """The decoded messages after the first `shared` messages. The key is the index of the message."""
     shared: int
-    """Number of leading messages whose bytes are the same as in the previous body."""
+    """Number of leading messages that have the same bytes in the previous body."""
     fields: Mapping[str, Slice]
     """All fields of the body except the list of messages."""
 
@@ -59,7 +59,9 @@ class BodyScan(NamedTuple):
         return "" if found is None else decode(self.data[found.start : found.end])
 
     def with_shorter_field(self, key: str, text: bytes) -> BodyScan:
-        """The body with another text for a field. Spaces fill up the length of the old text, so all positions stay."""
+        """The body with another text for a field. Spaces fill up the length of the old text, so all positions stay
+        valid.
+        """
         place = self.fields[key]
         filled = text.ljust(place.end - place.start)
         return self._replace(data=self.data[: place.start] + filled + self.data[place.end :])
@@ -94,7 +96,8 @@ def shared_elements(data: bytes, previous: BodyScan) -> int:
     """The number of leading messages that both bodies share; 0 if the bodies differ before the first message."""
     shared = bisect_right(previous.ends, common_length(data, previous.data))
     end = previous.ends[shared - 1] if shared else 0
-    return shared - 1 if shared and data[end : end + 1] not in _AFTER_ELEMENT else shared  # 1 becomes 12
+    # the last message may continue in this body, as `1` in `12`
+    return shared - 1 if shared and data[end : end + 1] not in _AFTER_ELEMENT else shared
 
 
 def common_length(one: bytes, other: bytes) -> int:
@@ -199,7 +202,7 @@ def _members(text: str, at: int, stop_key: str) -> tuple[list[Slice], int]:
         value, at = _decode(text, start)
         members.append(Slice(value, start, at, key, key_start))
         at = _skip(text, at)
-        _expect(text, at, ",")  # at the end of the object: there is no list
+        _expect(text, at, ",")  # if the object ends here, there is no list
         at = _skip(text, at + 1)
 
 

@@ -13,7 +13,7 @@ from foldline.proxy.request_difference import added_blocks, first_difference
 from foldline.wire.formats import request_format
 
 MIN_MISS = 256
-"""If fewer tokens are missed, the miss is not reported, because providers round the length of a cached prefix down."""
+"""A miss of fewer tokens is not reported, because providers round the length of a cached prefix down."""
 HOUR = 3_600.0
 FOLD = "fold"
 """The name under which `NewRequest.hashes` and `Receipt.field_hashes` contain the hash of the fold."""

@@ -21,14 +21,14 @@ CONNECT_S = 5.0
 def check_configuration(
     settings: ProxySettings, tls: TlsFiles | None = None, *, telemetry: bool = False
 ) -> list[tuple[str, str]]:
-    """The name of each check, and the fault that it found; "" if it found none."""
+    """The name of each check, with the fault that the check found; "" if it found none."""
     found = [("address", _address_fault(settings))]
     bases = {"all": settings.upstreams.shared, **settings.upstreams.by_vendor}
     found += [(f"upstream {name} ({base})", _upstream_fault(base)) for name, base in bases.items() if base is not None]
     if settings.ledger:
         found.append(("ledger", _ledger_fault(settings.ledger)))
     if settings.model and not settings.policy.window_tokens and not model_of(settings.model).is_window_known:
-        found.append((f"model {settings.model}", "its window is unknown; set window_tokens"))
+        found.append((f"model {settings.model}", "the window of this model is unknown; set window_tokens"))
     if tls is not None and (tls.certificate or tls.key):
         found.append(("TLS", _tls_fault(tls)))
     if telemetry:

@@ -20,7 +20,7 @@ class KnownClient(NamedTuple):
     """
 
     upstreams: Mapping[str, str]
-    """The default addresses of the providers, by vendor. The environment may replace them."""
+    """The default addresses of the providers, by vendor. Environment variables can replace these addresses."""
     variables: Mapping[str, str]
     arguments: tuple[str, ...] = ()
 

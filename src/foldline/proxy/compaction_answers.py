@@ -48,7 +48,7 @@ class CompactionRequest:
     kind: str
     """`claude-code`, `codex`, `trigger` or `endpoint`."""
     is_message: bool
-    """Whether the request is a text or an item at the end of the history."""
+    """Whether the compaction request is a part of the history: a text or an item at the end."""
 
 
 def compaction_request(history: ClientHistory, kind: str) -> CompactionRequest | None:
@@ -129,7 +129,7 @@ def compaction_answer(
     return OwnAnswer(status=200, body=json.dumps(body).encode())
 
 
-# Items that come back
+# Compaction items that clients send back
 
 
 def seal(text: str, key: bytes) -> str:

@@ -45,7 +45,7 @@ def _decode(data: bytes, name: str, limit: int) -> bytes:
 
 
 def _inflate(data: bytes, limit: int) -> bytes:
-    """The decoded content of a gzip or zlib body. Some servers send raw deflate data, which is decoded, too."""
+    """The decoded content of a gzip or zlib body. Raw deflate data, which some servers send, is decoded, too."""
     raw = data[:2] != b"\x1f\x8b" and (len(data) < 2 or (data[0] & 15) != 8 or int.from_bytes(data[:2], "big") % 31)
     pieces: list[bytes] = []
     while data:
@@ -53,7 +53,7 @@ def _inflate(data: bytes, limit: int) -> bytes:
         pieces.append(decoder.decompress(data, limit + 1))
         _bounded(pieces, limit)
         if not decoder.eof or decoder.unused_data == data:
-            break  # a stream that was cut off: what came is kept
+            break  # the stream was cut off; keep what has arrived
         data = decoder.unused_data
     return b"".join(pieces)
 

@@ -90,7 +90,7 @@ class Alignment(NamedTuple):
     place: int
     """The number of messages in the session up to and including the last message that was found."""
     places: list[int]
-    """For each message that was found, the number of messages in the session up to and including it."""
+    """For each message that was found, the number of messages in the session up to and including this message."""
     trace: bytes = ROOT
     """The trace of all messages that were found: the end of their hash chain."""
 
@@ -117,22 +117,23 @@ class ClientConversation:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._entry = session.state.snapshot.version.entry
-        """When `chain` was computed, the number of the newest log entry that was not an append (such as a fold).
+        """The number of the newest log entry that did not append a message, for example a fold, when `chain` was
+        computed.
 
         If the session has a newer entry of this kind, `catch_up` computes the chain again.
         """
         self.chain = TraceChain()
         """The traces of the session's messages, without the leading system messages."""
         self.first_reply: int | None = None
-        """The number of messages in the session up to and including the first reply in `chain`; None without reply."""
+        """Number of messages in the session up to and including the first reply in `chain`; None without a reply."""
         self.history: ClientHistory | None = None
         """The history in the client's last request."""
         self.places: list[int] = []
-        """For each message in `history`, the number of messages in the session up to and including it."""
+        """For each message in `history`, the number of messages in the session up to and including this message."""
         self.confirmed = 0
         """The number of leading messages of the session that the client has sent back.
 
-        After them comes at most a reply, which the client may still change.
+        After these messages, the session has at most a reply, which the client may still change.
         """
         self.in_flight = 0
         """Number of requests of this conversation that are being answered."""
@@ -155,7 +156,7 @@ class ClientConversation:
 
     @property
     def start(self) -> int:
-        """Index in the session of the first message of the client's history, after the leading system messages."""
+        """The index in the session at which the client's history begins, without the leading system messages."""
         return self.chain.start
 
     @property

@@ -44,10 +44,10 @@ class ConversationGroup:
     plain: bytes = b""
     """The last request body in which no compaction item of foldline was found.
 
-    The next body is searched only after the beginning that both have in common.
+    In the next body, only the part after the common beginning is searched.
     """
     sealed: BodyScan | None = None
-    """The last request body in which such items were found."""
+    """The last request body in which compaction items of foldline were found."""
     order: asyncio.Lock = field(default_factory=asyncio.Lock)
     """A lock: only one task at a time works on the group."""
 
@@ -201,7 +201,7 @@ class Conversations:
                 continue
             messages = [stored.message for stored in opened.store.read(branch)]
             if not messages:
-                continue  # left by a process that died
+                continue  # the process that created the session died before it added messages
             session = opened.session(branch.session, branch=branch.name)
             conversation = self._conversation(session)
             conversation.load(messages)
@@ -248,7 +248,7 @@ def _start(located: Located) -> int:
 
 
 def _is_continued(located: Located) -> bool:
-    """Whether the request has all messages of the conversation, except perhaps the conversation's last reply."""
+    """Whether the request has all messages of the conversation. The last reply of the conversation may be missing."""
     found = located.conversation
     return found is not None and located.alignment.place >= found.confirmed > found.start
 

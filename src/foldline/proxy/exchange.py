@@ -52,7 +52,7 @@ class Exchanges:
         except BodyTooLarge:
             await exchange.refuse(ErrorAnswer(413, TOO_LARGE.format(limit=self.max_bytes)), close=True)
             return
-        if body is None:  # its body is streamed, so only the work itself may call `receive`
+        if body is None:  # only `respond` may call `receive`, because it passes the body on while it arrives
             await exchange.respond(body_pieces(receive, limit=self.max_bytes))
             return
         work = asyncio.ensure_future(exchange.respond(body))
@@ -194,7 +194,7 @@ class _Exchange:
         try:
             await relay_with_recall(relay, chunks, kept, self.send, outgoing.notes)
         except (*BROKEN, FollowUpFailed) as error:
-            LOG.warning("a response was broken off (%s: %s)", type(error).__name__, redact_error(error))
+            LOG.warning("a response could not be completed (%s: %s)", type(error).__name__, redact_error(error))
             return False
         finally:
             outgoing.ticket.recall = relay.trail

@@ -35,11 +35,11 @@ class ExchangeTotals:
     cache_write_tokens: int = 0
     output_tokens: int = 0
     untouched_tokens: int = 0
-    """Estimated prompt tokens of the requests that the client sent, before they were folded."""
+    """Estimated number of prompt tokens that the client's own requests would have had without folds."""
     usd: float = 0.0
     """Cost in US dollars, for the models with known prices."""
     untouched_usd: float = 0.0
-    """Estimated cost in US dollars of the requests that the client sent, before they were folded."""
+    """Estimated cost in US dollars that the client's own requests would have had without folds."""
     missed_tokens: Mapping[str, int] = field(default_factory=dict)
     """Tokens that could have been read from the prompt cache but were not, by cause."""
 

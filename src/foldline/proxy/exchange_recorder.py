@@ -142,7 +142,7 @@ class ExchangeRecorder:
         tied = self._tied(ticket, conversation, messages)
         if conversation.length > place:
             if conversation.chain.has_at(place, messages):
-                return conversation  # the client has already sent it back
+                return conversation  # the client has already sent the reply back
             conversation = self.planner.conversations.fork(ticket.group, conversation, place)
         conversation.session.add(*tied)
         conversation.extend(tied)
@@ -172,7 +172,7 @@ class ExchangeRecorder:
         except ViewTooLarge as error:
             LOG.warning("%s: the next request may not fit: %s", conversation.session.name, error)
         except FoldlineError as error:
-            LOG.warning("%s: it was not folded: %s", conversation.session.name, error)
+            LOG.warning("%s: the session was not folded: %s", conversation.session.name, error)
 
 
 def _is_plain(ticket: Ticket) -> bool:

@@ -36,12 +36,12 @@ class ExchangeReport:
     seconds: float = 0.0
     """The time until the end of the response."""
     is_complete: bool = False
-    """Whether the provider ended the response itself."""
+    """Whether the provider sent the complete response."""
     is_folded: bool = False
     is_retried: bool = False
     recall_calls: int = 0
     input_tokens: int = 0
-    """All prompt tokens, including those that were read from the cache or written to it."""
+    """Prompt tokens, including the tokens that were read from the cache or written to it."""
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     output_tokens: int = 0
@@ -51,12 +51,15 @@ class ExchangeReport:
     answered: str = ""
     """What foldline answered itself, such as `compaction`; "" if the provider answered."""
     fault: str = ""
-    """The class of the error in foldline after which it passed on the client's own request; "" if there was none."""
+    """The class of the error in foldline; "" if there was none.
+
+    After an error in foldline, the client's own request is passed on.
+    """
     traceparent: str = ""
     """The client's trace context."""
 
 
-def exchange_report(  # noqa: PLR0913, PLR0917  # an exchange has these parts
+def exchange_report(  # noqa: PLR0913, PLR0917  # an exchange consists of these parts
     request: ClientRequest,
     sent: OutgoingRequest,
     response: ReceivedResponse,
@@ -102,7 +105,7 @@ def report_to(reporters: Iterable[Reporter], report: ExchangeReport) -> None:
         try:
             reporter(report)
         except Exception as error:  # noqa: BLE001 (a report must not disturb the exchange)
-            LOG.warning("a report was lost: %s: %s", type(error).__name__, redact_error(error))
+            LOG.warning("a report of an exchange was lost: %s: %s", type(error).__name__, redact_error(error))
 
 
 def log_report(report: ExchangeReport) -> None:

@@ -71,7 +71,7 @@ class _DecodedElements(Sequence[Mapping[str, Any]]):
 def _head_elements(state: State, format: Format) -> tuple[list[bytes], int]:
     """The JSON texts of the messages before the cut: pins, digest, and messages that the fold carried over.
 
-    The second value is the number of elements up to the last pin; 0 if nothing is pinned.
+    Also returns the number of elements up to the last pin; 0 if nothing is pinned.
     """
     timeline, loss = state.timeline, LossCollector()
     pinned = timeline.fold.pinned if timeline.fold is not None else ()

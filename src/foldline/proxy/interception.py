@@ -38,9 +38,9 @@ class OutgoingRequest:
 
     body: bytes
     is_rewritten: bool = False
-    """Whether the body differs from the client's. A body that differs is not compressed."""
+    """Whether the body differs from the client's body. A body that differs is not compressed."""
     betas: tuple[str, ...] = ()
-    """Values that the header `anthropic-beta` needs in addition to the client's."""
+    """Values of the header `anthropic-beta` that are added to the client's own values."""
     notes: tuple[tuple[str, str], ...] = ()
     """Foldline's own headers for the response."""
     answer: OwnAnswer | None = None
@@ -64,7 +64,7 @@ class ReceivedResponse:
     headers: RawHeaders
     chunks: list[bytes] = field(default_factory=list)
     is_complete: bool = False
-    """Whether the provider ended the response itself."""
+    """Whether the provider sent the complete response."""
     is_dropped: bool = False
     """Whether the response was too large to be kept."""
     size: int = 0

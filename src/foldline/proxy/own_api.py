@@ -23,7 +23,7 @@ Answer: TypeAlias = tuple[int, Any]
 """A status and a JSON value."""
 _NOT_ALLOWED: Answer = (401, {"error": "send the token as Authorization: Bearer TOKEN"})
 SETTLE_S = 2.0
-"""Maximum number of seconds to wait until earlier exchanges are recorded, before figures are read."""
+"""Maximum number of seconds that a request for figures waits until earlier exchanges are recorded."""
 Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -34,7 +34,7 @@ class OwnApi:
     the query, and returns an answer. `page` is an ASGI application that answers all other paths.
     """
 
-    def __init__(  # noqa: PLR0913  # all but one are named at the call
+    def __init__(  # noqa: PLR0913  # all but one are keyword arguments
         self,
         settings: ProxySettings,
         *,

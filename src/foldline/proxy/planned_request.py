@@ -81,9 +81,7 @@ class RequestPlanner:
     def __init__(self, settings: ProxySettings, conversations: Conversations) -> None:
         self.settings, self.conversations = settings, conversations
         self._windows: dict[str, int] = {}
-        """The window of each model in tokens. They are cached, because a lookup takes longer than
-        the rest of the work.
-        """
+        """The windows of models in tokens. They are cached, because a lookup takes longer than the rest of the work."""
 
     def plan(self, ticket: Ticket) -> bytes | None:
         """The body to send; None if the client's own body is to be sent."""
@@ -98,7 +96,7 @@ class RequestPlanner:
         if ticket.is_held_out:
             return None
         if located.is_compacted or located.alignment.place < conversation.length:
-            self.write(ticket)  # the session is moved back, forked or restarted first
+            self.write(ticket)  # first shorten, fork or restart the session
         else:
             self._follow_settings(ticket)
             if self._is_due(ticket):
@@ -147,7 +145,7 @@ class RequestPlanner:
             )
             if not session.state.timeline.messages:
                 break
-            taken.add(name)  # another process was faster
+            taken.add(name)  # another process has created this session meanwhile
         conversation = self.conversations.add(group, session)
         conversation.settings = (ticket.model, ticket.tools)
         system = history.system()
@@ -280,7 +278,7 @@ class RequestPlanner:
     def _view_body(self, ticket: Ticket, *, plan: bool = True) -> bytes | None:
         """The body for the current view; None if nothing is folded.
 
-        If `plan` is True, a fold that the policy demands is made first.
+        If `plan` is True and the policy demands a fold, the fold is made first.
         """
         session, located = self._session(ticket), ticket.located
         conversation = ticket.conversation
@@ -293,7 +291,7 @@ class RequestPlanner:
         state = session.state
         ticket.identity = state.identity().extension
         if conversation is None or is_unfolded(state, conversation.start):
-            if state.unbound:  # the client's own request has thinking that the view leaves out
+            if state.unbound:  # the client's own request contains thinking that the view leaves out
                 ticket.identity = ticket.identity.with_unknown_prefix
             return None
         if located.alignment.place < state.timeline.cut:

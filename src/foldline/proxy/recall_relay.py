@@ -3,7 +3,7 @@
 The client never sees a recall call. A stream is passed on event by event until a recall call begins. The rest of the
 stream is held back. The call is answered from the ledger, and the request is sent again with the call and the answer
 added at the end. The client gets both replies as one reply. If the model calls the client's tools too, the client
-answers its own calls first, and the proxy adds the recall call and its answer to the client's next request.
+answers its own calls first. The proxy then adds the recall call and its answer to the client's next request.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ class RecallRelay:
     async def _follow(
         self, reply: StreamedReply, held: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Answer the recall calls of a reply and of the replies after it. Returns None if the reply has no recall call.
+        """Answer the recall calls of a reply and of the replies after it.
 
-        Otherwise returns the joined reply, and the part of it that the client has not received yet. `held` is the
-        beginning of this part, which comes from `reply`.
+        Returns the joined reply, and the part of it that the client has not received yet. `held` is the beginning of
+        this part, which comes from `reply`. Returns None if the reply has no recall call.
         """
         calls, has_others = recall_calls(reply.messages)
         if not calls or reply.value is None:
@@ -117,7 +117,7 @@ class RecallRelay:
             results = await self._answer(calls)
             added = [*exchange_elements(format, reply.messages), *exchange_elements(format, results)]
             self.trail.elements += added
-            if has_others:  # the client's results come with its next request
+            if has_others:  # the client sends the results of these calls with its next request
                 return joined, tail
             if reply.usage is not None:
                 self.trail.usages.append(reply.usage)

@@ -25,9 +25,9 @@ def receipt_reads(store: Store, counters: ExchangeCounters) -> dict[str, _Read]:
         try:
             after, limit = int(query.get("after", "0")), int(query.get("limit", str(MAX_ROWS)))
         except ValueError:
-            return 400, {"error": "after and limit are numbers"}
+            return 400, {"error": "after and limit must be numbers"}
         if not 0 <= after < 2**62 or not 0 < limit <= MAX_ROWS:
-            return 400, {"error": f"after is 0 or more, and limit is between 1 and {MAX_ROWS:,}"}
+            return 400, {"error": f"after must be 0 or more, and limit must be between 1 and {MAX_ROWS:,}"}
         found = [one for own in _stores_with(store, name) for one in read_receipts(own, name, after=after, limit=limit)]
         if not found and not _stores_with(store, name):
             return 404, {"error": "unknown session"}
@@ -37,7 +37,7 @@ def receipt_reads(store: Store, counters: ExchangeCounters) -> dict[str, _Read]:
         newest = _newest(store, name)
         price = cold_price(newest) if newest is not None else None
         if price is None:
-            return 404, {"error": "nothing is known of this session's cache"}
+            return 404, {"error": "the state of this session's cache is unknown"}
         return 200, {**asdict(price), "is_cold": time.time() > price.expires_at}
 
     return {"receipt": lambda _name, _query: (200, asdict(counters.totals())), "receipts": receipts, "cache": cache}
@@ -50,7 +50,7 @@ def _stores_with(store: Store, session: str) -> list[Store]:
 
 
 def _newest(store: Store, session: str) -> Receipt | None:
-    """The newest receipt of all sessions with this name, over all branches and tenants."""
+    """The newest receipt in all branches of all sessions with this name, for all tenants."""
     found = [last_receipt(own, branch) for own in _stores_with(store, session) for branch in own.branches(session)]
     return max((one for one in found if one is not None), key=lambda one: one.id, default=None)
 

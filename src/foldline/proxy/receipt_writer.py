@@ -71,7 +71,7 @@ def _with_recall(receipt: Receipt, trail: RecallTrail | None) -> Receipt:
     if trail is None or not trail.calls:
         return receipt
     prices, usage = model_of(receipt.model).prices, receipt.usage
-    output = sum(one.output for one in trail.usages)  # the output of the joined reply has it already
+    output = sum(one.output for one in trail.usages)  # the usage of the joined reply already includes this output
     for one in trail.usages:
         usage = added(usage, one)
     usage = usage._replace(output=usage.output - output)

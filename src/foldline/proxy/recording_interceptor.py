@@ -94,7 +94,7 @@ class RecordingInterceptor:
                 outgoing = await self._run(group, lambda: self._plan(request, group, body))
         except NotScannable:
             return OutgoingRequest(body=request.body, notes=(("recorded", "no"),))
-        except Exception as error:  # noqa: BLE001 (any fault of our own: the client's request is sent)
+        except Exception as error:  # noqa: BLE001 (after any error in foldline, the client's own request is sent)
             late = UnplannedRequest(group, body, started_at) if request.call.kind == "create" else None
             return replace(self._pass_on(request, error), ticket=late)
         if outgoing.answer is not None:
@@ -189,7 +189,7 @@ class RecordingInterceptor:
         ticket = Ticket(group=group, located=told, conversation=found, model=model, format=call.format)
         conversation = found or self.planner.create(ticket)
         if alignment.elements < len(history) or alignment.place < conversation.confirmed:
-            self.planner.write(ticket)  # the session does not have the history that the client compacts
+            self.planner.write(ticket)  # the session does not contain all messages that the client wants to compact
         conversation = ticket.conversation or conversation
         conversation.session.refresh()
         answer = compaction_answer(asked, conversation, history, model, self._key)
@@ -242,7 +242,7 @@ class RecordingInterceptor:
                 return None
             async with asyncio.timeout(self.settings.prepare_s * 4):
                 folded = await self._run(ticket.group, lambda: self.planner.fold_now(ticket))
-        except Exception as fault:  # noqa: BLE001 (the provider's refusal is passed on)
+        except Exception as fault:  # noqa: BLE001 (the client then gets the provider's refusal)
             self._pass_on(request, fault)
             return None
         if folded is None:
@@ -278,7 +278,7 @@ class RecordingInterceptor:
             receipt = await self._run(sent.ticket.group, lambda: self._write(request, sent, response))
             if receipt is not None:
                 self.counters.add_receipt(receipt)
-        except Exception as error:  # noqa: BLE001 (the client has its response)
+        except Exception as error:  # noqa: BLE001 (the client already has its response)
             self.counters.add(faults=1)
             LOG.warning("an exchange was not recorded: %s: %s", type(error).__name__, redact_error(error))
         report_to(self.reporters, exchange_report(request, sent, response, receipt, ended_at))
@@ -300,7 +300,7 @@ class RecordingInterceptor:
         try:
             async with asyncio.timeout(self.settings.prepare_s):
                 await loop.run_in_executor(self._threads, self.conversations.store.branches, "settings")
-        except Exception as error:  # noqa: BLE001 (every fault means that nothing can be recorded)
+        except Exception as error:  # noqa: BLE001 (after any error, nothing can be recorded)
             return f"the ledger does not answer ({type(error).__name__})"
         return ""
 
@@ -315,7 +315,7 @@ class RecordingInterceptor:
         self._threads.shutdown(wait=True)
         self.conversations.close()
 
-    # Order
+    # Order of the work
 
     async def _run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
         """Run `work` in a thread, after all earlier work on the same `ConversationGroup`."""

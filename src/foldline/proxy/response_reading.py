@@ -46,7 +46,7 @@ async def read_beginning(response: aiohttp.ClientResponse) -> ResponseBeginning:
     chunks: list[bytes] = []
     if header(response.raw_headers, b"content-encoding"):
         return ResponseBeginning()
-    with suppress(TimeoutError, *BROKEN):  # an error comes again when the rest is read
+    with suppress(TimeoutError, *BROKEN):  # the same error is raised again when the rest is read
         async with asyncio.timeout(HOLD_S):
             while sum(map(len, chunks)) < ERROR_BYTES:
                 chunk = await response.content.readany()

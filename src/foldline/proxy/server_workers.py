@@ -19,7 +19,7 @@ RESTART_S = 0.1
 """Seconds to wait before a worker that ended early with an error is replaced. The time doubles with each early end."""
 MAX_RESTART_S = 5.0
 KILL_S = 45
-"""Workers that are still running this many seconds after they were told to stop are killed."""
+"""A worker that was told to stop is killed if it still runs after this many seconds."""
 
 
 def fork_workers(count: int) -> int | None:
@@ -79,7 +79,7 @@ class _WorkerParent:
     def _fork(self, index: int) -> bool:
         """Fork a worker. Returns True in the worker, and False in the parent."""
         held = {signal.SIGTERM, signal.SIGINT}
-        signal.pthread_sigmask(signal.SIG_BLOCK, held)  # so that a signal finds the new worker in the table
+        signal.pthread_sigmask(signal.SIG_BLOCK, held)  # a signal waits until the new worker is in the table
         pid = os.fork()
         if pid:
             self._workers[pid] = (index, time.monotonic())
@@ -108,6 +108,6 @@ class _WorkerParent:
 
 
 def _stop_with_parent(reading: int) -> None:
-    """Stop this worker gracefully when its parent dies. The next parent forks workers of its own."""
+    """Stop this worker gracefully when its parent dies. A new parent forks its own workers."""
     os.read(reading, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -104,12 +104,12 @@ def server(application: Application, *, tls: TlsFiles | None = None) -> uvicorn.
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """False for log messages of the server that add nothing to what foldline logs itself."""
+    """False for log messages of the server that repeat what foldline logs itself."""
     text = record.getMessage()
     return "returned without completing response" not in text and "Unsupported upgrade request" not in text
 
 
-def serve(  # noqa: PLR0913  # all but one are named at the call
+def serve(  # noqa: PLR0913  # all but one are keyword arguments
     settings: ProxySettings,
     *,
     tls: TlsFiles | None = None,

@@ -60,7 +60,7 @@ class Supervisor:
             self._command(number),
             pass_fds=[number],
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in the terminal is for the client, not for the proxy
+            start_new_session=True,  # Ctrl-C in the terminal must stop the client, not the proxy
             env={**os.environ},
         )
 

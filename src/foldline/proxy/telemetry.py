@@ -16,7 +16,7 @@ from foldline.proxy.api_calls import VENDORS
 from foldline.proxy.exchange_reports import ExchangeReport, Reporter
 
 PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "gemini": "gcp.gemini"}
-"""The names of the vendors in the conventions."""
+"""The names of the vendors in OpenTelemetry's conventions."""
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
@@ -94,7 +94,7 @@ def _error(found: ExchangeReport) -> str:
 
 
 def _providers() -> tuple[Any, Any]:
-    """Providers whose exporters the environment configures."""
+    """A tracer provider and a meter provider. The environment configures their exporters."""
     missing = [name for name in ("opentelemetry.sdk", "opentelemetry.exporter") if not _is_installed(name)]
     if missing:
         raise ConfigError(f"telemetry needs {' and '.join(missing)}", hint=extra_hint("otel"))

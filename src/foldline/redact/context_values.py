@@ -45,7 +45,7 @@ _ENV_NAME = re.compile(
     r"[A-Z][A-Z0-9_]{2,40}=[\"']?$"
 )
 _NAMES_BEFORE = {"bytes": _BYTES_NAME, "env": _ENV_NAME}
-"""For the checks `bytes` and `env`: a pattern for the name that is expected before the value."""
+"""The checks `bytes` and `env`, each with a pattern for the name that must precede the value."""
 _LITERAL = re.compile(r"(?<![\w=])[\"']([^\"'\n]{0,200})[\"'](?=[ \t]*(?:[,;)]|$))")
 _COOKIES = re.compile(r"[Cc]ookie\\{0,3}[\"']?[ \t]*[:=][ \t]*\\{0,3}[\"']?(?P<v>[^\s=;\"'\\]{1,80}=[^\r\n\"'\\]{6,})")
 _COOKIE = re.compile(r"[ \t]*([^\s=;]{1,80})=([^;\r\n]*)")
@@ -68,7 +68,10 @@ _ADDRESS_WORDS = (
     *("helius", "bot", "sso", "unsubscribe", "onetime", "time", "accept", "recover", "auth", "ingest", "integration"),
     *("live2", "/i/"),
 )
-"""Every URL that `_SECRET_ADDRESS` matches contains one of these. They are searched first, because this is faster."""
+"""Every URL that `_SECRET_ADDRESS` matches contains one of these texts.
+
+The texts are searched for first, because this is faster.
+"""
 _PUBLIC_ADDRESS = re.compile(
     r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull|oauth2)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|[?#])"
 )
@@ -111,7 +114,9 @@ def _printed_secrets(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]]]:
-    """The rows of `CONTEXT_PATTERNS` that can match in a text, each with those of its marks that the text contains."""
+    """The rows of `CONTEXT_PATTERNS` that can match in a text. Each row comes with the marks of it that are in the
+    text.
+    """
     marks_of: dict[int, list[str]] = {}
     for mark, number in _ROWS.possible(searched):
         if mark in searched.text and _NEEDED_WORDS[number].are_possible(searched.marks):

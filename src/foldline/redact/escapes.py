@@ -56,8 +56,10 @@ class VisibleText:
         self.has_codes = False
         """Whether the original contains an escape sequence."""
         self._starts, self._removed = [0], [0]
-        """For each piece of the original that stays: where it starts in the visible text, and how many characters were
-        removed before it.
+        """Two numbers for each piece of the original that is kept.
+
+        The first is the position of the piece in the visible text. The second is the number of characters that were
+        removed before the piece.
         """
         for found in (_UNSEEN if _has_codes(original) else _PLACEHOLDERS).finditer(original):
             mark = ""

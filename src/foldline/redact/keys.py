@@ -101,7 +101,7 @@ class _KeyReader:
         self._joined_until = 0
         """The largest end of a key so far.
 
-        If a prefix ends before this position, it is in text that was already read as a key. So its own key is not
+        A prefix before this position is in text that was already read as a key. So the key of this prefix is not
         continued on later lines.
         """
 

@@ -41,8 +41,10 @@ _SIGN = re.compile(
     r"""[ \t]{0,8}+[:*]{0,3}+[ \t]{0,4}+(?:!!\w{1,12}[ \t]+|&\w{1,20}[ \t]+)?"""
     r"""(?:(?P<slash>\\{0,3})(?P<quote>["'`])(?:(?:(?P=slash)(?P=quote)){2})?|[bfrNu@](?P<quote2>["'])|)"""
 )
-"""The text between a name and its value: closing quotes, a note in brackets, a type, a sign such as `=` or `is`, an
-opening quote or three of them.
+"""The text between a name and its value.
+
+It may consist of closing quotes, a note in brackets, a type, a sign such as `=` or `is`, and one or three opening
+quotes.
 """
 _PLAIN_WORD = re.compile(r"[ \t]++(?!is\b|was\b|ENC\b)[A-Za-z]{1,30}+(?=[ \t.,;!?)\r\n]|$)(?![\w \t]{0,40}+=)")
 _ENVIRONMENT = re.compile(r"""["']?\$\{|[\w.:?]{0,20}(?:env|ENV|Env)""")
@@ -110,12 +112,12 @@ _HARMLESS_STARTS = (
 )
 """If one of these words precedes `key` or `token`, as in `partition_key`, the value is harmless."""
 _PROSE_SIGNS = {True: ("", ":", "：", "→", "is", "was", "=", "-"), False: ("", "→", "is", "was", "-")}
-"""Signs between a name and a value that may also occur in prose: for strong names (`_STRONG`), and for other names.
+"""Signs between a name and a value that also occur in prose: for strong names (`_STRONG`), and for other names.
 
-If the value after such a sign is no secret, the value is also searched for without an assignment (`UnassignedValues`).
+If the value after such a sign is no secret, `UnassignedValues` searches for a value without an assignment.
 """
 _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
-"""Names of harmless identifiers in code and logs. Session cookies are written `sessionid` or `SESSIONID` instead."""
+"""Names of harmless identifiers in code and logs. Session cookies have the name `sessionid` or `SESSIONID` instead."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
 _PASSWORD_NAMES = frozenset(("passw", "passphrase", "pwd", "pw", "credential", "passcode", "psk", "pass phrase"))
@@ -220,7 +222,7 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
         if found["shut"] or not _is_value_without_sign(text, start, quote, strong=strong):
             return None
     elif sign == ":" and text[at - 1 : at] == ":" and start == found.end("sign"):
-        return None  # a part of a name such as `arn:aws:…:secret:name`
+        return None  # the name is a part of a longer name such as `arn:aws:…:secret:name`
     mark = "\\" if quote and found["slash"] else quote
     has_quote = bool(quote) and not scheme
     env = text[at : at + len(name)].isupper() and sign == "=" and not text[start - 1].isspace()
@@ -232,7 +234,8 @@ def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, stro
     if value is None or MASK in value[0] or value[0][0].isspace():
         return None
     if value[0].startswith(")" if has_quote else "--") or (not sign and _NEXT_FIELD.match(value[0])):
-        return None  # the code after a prompt in quotes, the next option of a command, or the next field of a log line
+        # this is no value but code after a quoted prompt, the next option of a command, or the next field of a log line
+        return None
     if not _is_secret_value(
         text,
         at,
@@ -350,7 +353,7 @@ def _is_value(  # noqa: PLR0913
     if name == "pass" and not whole and _TEST_NAME.match(value[0]):
         return False
     if name in ("secret", "credential") and not whole and is_words(value[0]) and value[0].islower():
-        return False  # the name of a stored secret, such as `existingSecret: db-credentials-v2`
+        return False  # the value is the name of a stored secret, as in `existingSecret: db-credentials-v2`
     if found["sign"] in ("is", "was"):
         return is_base32(value[0]) or (strong and looks_random(value[0]))
     if found["sign"] in ("-", "–", "—"):

@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 REGION_CHARS = 600
-"""The number of characters after a mark that are searched for a match of several lines."""
+"""The number of characters after a mark that are searched if a match may have several lines."""
 _LINE_CLASS = re.compile(r"\[\^(?:[^\]\\]|\\.)*?\\[sn](?:[^\]\\]|\\.)*\]")
-"""Matches, in the text of a regular expression, a negated character class that excludes line ends."""
+"""Matches a negated character class that excludes line ends. It is applied to the text of a regular expression."""
 _LINE_END = re.compile(r"\\[snrWDA]|\[\^|\$$|(?<!\\)\$(?=[)|])|\^")
 
 
@@ -37,7 +37,7 @@ class ContextPattern(NamedTuple):
     min_chars: int = REGION_CHARS
     """The least number of characters that are searched after a mark. 0 if every match is on the line of its mark."""
     probe: re.Pattern[str] | None = None
-    """A cheaper pattern that finds something in every text in which the row's pattern can match. If None, the marks are
+    """A cheaper pattern that matches in every text in which the row's pattern can match. If None, the marks are
     searched for instead.
     """
 
@@ -55,9 +55,9 @@ def row(  # noqa: PLR0913
 ) -> ContextPattern:
     """A row of a table. `marks` and `words` are lists whose items are separated by `|`.
 
-    A text is searched only near its marks, which are fixed strings. With `near`, the mark is near the match and not in
-    it. If the marks are frequent in ordinary texts, give a `probe`: a pattern that starts with a fixed character and
-    matches a longer part of the match.
+    A text is searched only near its marks, which are fixed strings. If `near` is given, the mark is near the match and
+    not inside it. If the marks are frequent in ordinary texts, give a `probe`. A probe is a pattern that starts with a
+    fixed character and matches a longer part of the match.
     """
     return ContextPattern(
         kind,

@@ -28,7 +28,10 @@ _BASE64_RUN = re.compile(f"[{BASE64}]{{12,}}")
 
 
 def find_private_keys(searched: SearchedText) -> Iterator[Hit]:
-    """All private keys. The first and last line of a key file (the armour) count only together with key text."""
+    """All private keys.
+
+    The first and the last line of a key file (the armour) are redacted only together with key text.
+    """
     text = searched.text
     if "PRIVATE KEY" not in text and "Private-" not in text and "OpenVPN Static" not in text:
         return

@@ -61,7 +61,10 @@ The limit is never reached: later passes find only values next to a redacted val
 """
 _ERROR_CHARS = 300
 _SAMPLES = ("swordfish", "Tr0ub4dor-3", "12345678", "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ")
-"""Sample values of different shapes. A JSON key names a secret if at least one of them would be redacted after it."""
+"""Sample values of different shapes.
+
+A JSON key counts as the name of a secret if at least one of these values would be redacted after it.
+"""
 _LEAST_CHARS = 3
 """A hit counts only if at least this number of its characters is not redacted yet."""
 
@@ -151,7 +154,7 @@ def _find_secrets(text: str) -> list[Hit]:
     if has_unseen(text):
         visible = VisibleText(text)
         hits = set(_visible_hits(visible))
-        if visible.has_codes:  # with a separator, an escape sequence ends a word
+        if visible.has_codes:  # search again with a separator in place of each escape sequence: it may end a word
             hits.update(_visible_hits(VisibleText(text, " "), _KEY_FINDERS))
     else:
         searched = SearchedText(text)

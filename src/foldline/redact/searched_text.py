@@ -25,7 +25,7 @@ class SearchedText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lower = text.replace("\u0130", "I").lower()  # the only letter that grows in lower case
+        self.lower = text.replace("\u0130", "I").lower()  # only this letter (İ) is longer in lower case
         self.marks = _INDEX.marks_in(words_of(self.lower))
         self.signs = {"", *[sign for sign in _RARE_SIGNS if sign in text]}
 
@@ -77,11 +77,12 @@ class RulesByMark(Generic[Rule]):
         `starts_word` says that the marks are key prefixes, which count only at the start of a word.
         """
         self._by_word: dict[bytes, list[tuple[frozenset[bytes], str, tuple[str, Rule]]]] = {}
-        """For each word: the marks of which it is the longest word. Each mark is stored with all its words, its rarest
-        sign and its rule.
+        """Marks with words. The key is the longest word of the mark.
+
+        Each mark is stored with all its words, its rarest sign and its rule.
         """
         self._by_sign: dict[str, list[tuple[str, Rule]]] = {}
-        """For each sign: the marks without words, such as `://`, of which it is the rarest sign, with their rules."""
+        """Marks without words, such as `://`, with their rules. The key is the rarest sign of the mark."""
         for mark, rule in rules:
             sign = next((sign for sign in _RARE_SIGNS if sign in mark), "")
             for words in [(word,) for word in prefix_words(mark)] if starts_word else [mark_words(mark)]:
@@ -109,15 +110,16 @@ class NeededMarks:
 
     def __init__(self, *marks: str) -> None:
         choices = [mark_words(mark) for mark in marks]
-        choices = choices if all(choices) else []  # a mark without a word may be in any text
+        choices = choices if all(choices) else []  # a mark without words may occur in any text
         self._alone = frozenset(words[0] for words in choices if len(words) == 1)
         self._joined = [frozenset(words) for words in choices if len(words) > 1]
         _INDEX.add(word for words in choices for word in words)
 
     def are_possible(self, found: frozenset[bytes]) -> bool:
-        """Whether a text can contain at least one of the marks. `found` are the words of marks that occur in the text.
+        """Whether a text can contain at least one of the marks.
 
-        The result is always True if there are no marks, or if a mark contains no word.
+        `found` are the words of marks that occur in the text. The result is always True if there are no marks, or if a
+        mark contains no word.
         """
         if not self._alone and not self._joined:
             return True

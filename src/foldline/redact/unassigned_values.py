@@ -1,4 +1,6 @@
-"""Values that belong to a name without an assignment: XML elements, name/value pairs, arguments, prose."""
+"""Finds values that belong to a name but are not assigned to it: in XML elements, name/value pairs, arguments and
+prose.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ _PROSE_BARE = re.compile(r"[^\s\"'`«»“”\\]{6,128}+(?![^\s\"'`«»“”\\]
 _WORDS_BETWEEN = re.compile(r"(?:[ \t]\w{1,20}){1,5}[ \t]?")
 _WORDS_AND_DIGITS = re.compile(r"[a-z]{3,20}(?:[-_.][a-z]{3,20}){0,4}[-_.]?\d{2,4}")
 _ASSIGNING_SIGNS = frozenset("=:→—–-t")
-"""The first characters of the signs of prose that are not a form of `is`: punctuation, and the `t` of `to`."""
+"""The characters with which a sign of prose can begin, except forms of `is`: punctuation, and the `t` of `to`."""
 _NEAR_WORD = re.compile(
     r"""(?<![^\s"'`(,:|>])(?<![mde]=")(?<!ss=")(?<!or=")(?=[^\d\s]{0,30}\d)"""
     r"""[^\s"'`()<>\[\]{},;|/\\=]{6,48}(?=[\s"'`),;|<]|$)"""
@@ -88,9 +90,11 @@ _ENCRYPTED = re.compile(r"\{[A-Za-z0-9+/=]{20,400}\}")
 _BEFORE_CHARS = 60
 """Number of characters before a name that are searched for a password."""
 _PROSE_CHARS, _LINE_CHARS, _PROSE_SIGNS, _SENTENCE_CHARS = 90, 160, 4, 700
-"""Limits of the search in the text that follows a name: the number of characters that are searched for words that only
-prose has, the number of characters that are searched for a line end, how many such words are checked at most, and the
-number of characters that contain the whole value, even if it is on the next line.
+"""Limits of the search in the text that follows a name.
+
+Signs of prose are searched for in the first `_PROSE_CHARS` characters, and a line end in the first `_LINE_CHARS`. At
+most `_PROSE_SIGNS` signs are checked. The whole value is within the first `_SENTENCE_CHARS` characters, even if the
+value is on the next line.
 """
 
 
@@ -105,9 +109,9 @@ class UnassignedValues:
         A search that starts between these positions reuses the result.
         """
         self._behind: dict[tuple[int, bool], tuple[int, int] | None] = {}
-        """The results of `_behind_sign`, because a sign is checked for every name that is near it."""
+        """The cached results of `_behind_sign`. The same sign is checked for every name that is near it."""
         self._near: dict[tuple[int, int], bool] = {}
-        """The results of `looks_like_password` for words near a name."""
+        """The cached results of `looks_like_password` for words near a name."""
 
     def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
         """The span of the value that belongs to the name at `at`; None if there is no value, or if it is no secret.
@@ -205,7 +209,7 @@ class UnassignedValues:
         stop = min(rest_end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
         for sign in islice(_PROSE_SIGN.finditer(text, rest_end, stop), _PROSE_SIGNS):
             if sign[0][0] != "=" or _WORDS_BETWEEN.fullmatch(text, rest_end, sign.start()):
-                key = sign.start(), text[at] in "hH"  # `hasło`, which `to` may follow
+                key = sign.start(), text[at] in "hH"  # after the Polish word `hasło`, `to` means `is`
                 if key not in self._behind:
                     self._behind[key] = self._behind_sign(sign, is_polish=key[1])
                 span = self._behind[key]

@@ -12,7 +12,7 @@ QUOTED = {
     **{mark: re.compile(rf"(?:[^{mark}\r\n\\]|\\[\"'\\/]){{1,160}}") for mark in "\"'`"},
     "\\": re.compile(r"[^\"'`\r\n\\]{1,160}"),
 }
-"""For each quotation mark, the start of a value in such quotes. The key `\\` is for escaped quotes."""
+"""Patterns for the start of a value in quotes, by quotation mark. The key `\\` is for escaped quotes."""
 BARE = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|]{1,160}""")
 """The start of a value without quotes."""
 DIGIT = re.compile("[0-9]")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _MAX_NEW_WORDS = 1_000
-"""If a text has more unknown words than this, the results for them are not remembered."""
+"""If a text has more unknown words than this, the results for these words are not remembered."""
 _MAX_KNOWN_WORDS, _MAX_WORD_BYTES = 50_000, 64
 """If more than `_MAX_KNOWN_WORDS` words are remembered, all of them are forgotten. Words of more than `_MAX_WORD_BYTES`
 bytes are not remembered.
@@ -29,8 +29,8 @@ _RUN = re.compile(b" ?[^ ]+ ?")
 def words_of(lower: str) -> set[bytes]:
     """The distinct words of a text, in UTF-8. The text must be in lower case. A word is an unbroken run of letters.
 
-    Characters that are not ASCII count as letters. If such characters are next to ASCII letters, the run of ASCII
-    letters is a further word.
+    Characters that are not ASCII count as letters. If such characters are next to ASCII letters, the ASCII letters
+    alone are also returned as a word.
     """
     text = lower.encode("utf-8", "surrogatepass")
     words = set(text.translate(_SMALL_LETTERS).split())
@@ -38,7 +38,7 @@ def words_of(lower: str) -> set[bytes]:
 
 
 def mark_words(mark: str) -> tuple[bytes, ...]:
-    """The words in a mark, the longest first, with blanks that show where a word certainly begins or ends.
+    """The words in a mark, the longest first. A blank beside a word shows that the word certainly begins or ends there.
 
     In `net user`, `net` has a blank after it, because the mark itself ends the word there. It has no blank before it,
     because the mark also occurs in `subnet user`. A single letter is left out unless it has a blank on both sides.
@@ -52,10 +52,12 @@ def mark_words(mark: str) -> tuple[bytes, ...]:
 
 
 def prefix_words(prefix: str) -> tuple[bytes, ...]:
-    r"""The words by which the index finds a key prefix. Every text that contains the prefix has at least one of them.
+    r"""The words by which the index finds a key prefix.
 
-    One word is not enough: in the escaped text `\nsk-live`, the letter of the escape is joined to the prefix, and the
-    word is `nsk`.
+    Every text with the prefix contains at least one of these words.
+
+    One word is not enough: in the escaped text `\nsk-live`, the letter `n` of the escape is joined to the prefix. So
+    the word in this text is `nsk`.
     """
     word = max(_RUN.findall(prefix.lower().encode().translate(_SMALL_LETTERS).replace(b" ", b"  ")), key=len)
     if word.startswith(b" "):
@@ -68,14 +70,17 @@ class WordIndex:
 
     def __init__(self) -> None:
         self._whole, self._parts = set[bytes](), set[bytes]()
-        """Words of marks with a blank on both sides (stored without blanks), and all other words of marks.
+        """Words of marks that must be whole words of a text, and words of marks that may be parts of words.
 
-        The former must be whole words of the text, the latter may be parts of words.
+        The former have a blank on both sides, but are stored without these blanks.
         """
         self._part_sizes = set[int]()
         """The lengths of the words in `_parts`."""
         self._memory: tuple[set[bytes], dict[bytes, frozenset[bytes]]] = (set(), {})
-        """The known words without words of marks, and a dict from each other known word to the words of marks in it."""
+        """Known words that contain no word of a mark, and a dict for all other known words.
+
+        The values of the dict are the words of marks that a known word contains.
+        """
 
     def add(self, marks: Iterable[bytes]) -> None:
         """Add words that `mark_words` returned for a mark."""
@@ -88,7 +93,7 @@ class WordIndex:
         self._memory = (set(), {})
 
     def marks_in(self, words: set[bytes]) -> frozenset[bytes]:
-        """The words of this index that the given words of a text contain."""
+        """The words of this index that occur in the given words of a text."""
         harmless, known = self._memory
         words = words - harmless
         new = words.difference(known)

@@ -24,7 +24,7 @@ MAX_PER_KIND, _MAX_PLACES = 120, 80
 The oldest facts are dropped. If there are more than 1.5 times `_MAX_PLACES` calls, the least useful calls are dropped.
 """
 _MAX_INDEXES, _MAX_CHANGES, _MAX_PRODUCTS = 4, 8, 3
-"""Maximum numbers: of messages that a fact names, of changes of a fact, and of products of a command."""
+"""Maximum numbers: of messages that a fact names, of changes that a fact lists, and of products of one command."""
 _CALL_CHARS, _LONG_CHARS, _WORDS_CHARS, _REFUSED_CHARS = 260, 400, 300, 80
 """Maximum lengths in characters.
 
@@ -47,7 +47,7 @@ class CallReader:
         self.counts = Counter(fact.kind for fact in self.found.values())
 
     def read_report(self, call: str, text: str) -> None:
-        """Drop background work that the text reports as ended. If the text is a result, `call` is the call as text."""
+        """Drop background work that has ended according to the text. `call` is the call as text; "" for a prompt."""
         if not self.counts["background"]:
             return
         text = f"{call}\n{text}"
@@ -57,7 +57,7 @@ class CallReader:
                     self.drop(key)
 
     def read_call(self, index: int, message: Message, call: ToolCall) -> None:
-        """Add the facts of a call of a message."""
+        """Add the facts of a tool call in a message."""
         arguments = clean_arguments(call.arguments)
         call = call if arguments == call.arguments else replace(call, arguments=arguments)
         interpreted = interpret_call(call, self.clean(message.text))
@@ -77,7 +77,7 @@ class CallReader:
         self.pending[call.id] = PendingCall(index, interpreted._replace(values=(), contents=()), tuple(added), words)
 
     def read_late(self, pending: PendingCall) -> PendingCall:
-        """The `PendingCall` of a call that has been read. An old call is read now, if it has not been read yet."""
+        """The pending call after its facts were extracted. If they have not been extracted yet, this is done now."""
         if pending.unread is None:
             return pending
         message, call = pending.unread
@@ -164,7 +164,11 @@ class CallReader:
                 self.files.record_edit(call.path, called_at, removed, added)
 
     def _is_plain(self, result: ToolResult, pending: PendingCall) -> bool:
-        """Whether an old result has no facts: no failure, no command, no question, and no background work is open."""
+        """Whether an old result has no facts.
+
+        Such a result reports no failure, and answers neither a command nor a question to the user. A result is never
+        plain while background work runs.
+        """
         call, text = pending.call, output_of(result.text)
         if call.command or pending.words.startswith(QUESTION_TOOLS) or self.counts["background"] or background_id(text):
             return False
@@ -211,7 +215,7 @@ class CallReader:
                     self.put(f"produced {named}", Fact("produced", f"{verb} {named}", indexes))
 
     def _is_other_project(self, folder: str) -> bool:
-        """Whether files were changed, but none of them in the project of this folder."""
+        """Whether the changed files are all outside the project of this folder. False if no file was changed."""
         changed = [key.split(" ", 1)[1] for key in self.found if key.startswith("modified /")] if folder else []
         roots = [path.split("/")[:_ROOT_PARTS] for path in changed]
         return bool(roots) and folder.split("/")[:_ROOT_PARTS] not in roots
@@ -246,12 +250,15 @@ def _is_short(value: object) -> bool:
 
 
 def _merge(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """The indexes of both tuples, each once. Of too many, only the first one and the last few are kept."""
+    """The indexes of both tuples, without duplicates.
+
+    If there are too many, only the first one and the last few are kept.
+    """
     both = tuple(dict.fromkeys((*old, *new)))
     return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])
 
 
-# Work that goes on
+# Background work
 
 _STARTING_WORDS = ("launched", "running", "started", "runs", "moved", "queued", "submitted")
 _STARTED = re.compile(
@@ -288,8 +295,9 @@ def background_id(text: str) -> str:
 _MAY_COMMIT = re.compile(r"\bgit (?:-\S+ )?(?:-C \S+ )?(?:commit|merge|rebase|cherry-pick|revert|am|push)\b")
 """A git command that shows that changes may have been committed."""
 _ROOT_PARTS = 3
-"""Absolute paths belong to the same project if this many of their first parts are equal: the empty part before the
-first slash, and two names.
+"""Absolute paths belong to the same project if this many of their first parts are equal.
+
+The first part is the empty text before the first slash, so two names must be equal.
 """
 _RESET = re.compile(r"\bgit reset\b[^;&|\n]{0,80}\bHEAD(?:~(\d?)|\^)")
 
@@ -317,6 +325,6 @@ _PRODUCTS = (
         "Printed by a command:",
     ),
 )
-"""Products of commands. Each row has a string that the command must contain, a string that its output must contain, a
-pattern for the product, and the verb that precedes the product in the fact.
+"""Products of commands. Each row begins with a string that the command must contain, and a string that its output must
+contain. Then come a pattern for the product, and the verb that precedes the product in the fact.
 """

@@ -28,15 +28,15 @@ from foldline.wire.repair.context import native_summary
 NEWEST_READ = 2_000
 """The number of newest messages that are read in full.
 
-In older messages, most texts and results, and calls that only read something, are not searched for identifiers, because
-a digest would not show identifiers that are so old.
+Most texts and results of older messages are not searched for identifiers, because a digest would not show such old
+identifiers. The same is true for old calls that only read something.
 """
 _CLEANED_TEXTS = 64
-"""Number of texts whose redacted form is cached. If a message has several calls, its text is used once per call."""
+"""Number of texts whose redacted form is cached. The text of a message is needed once for each of its calls."""
 _OPEN_CALL = re.compile(rf"(.+) \((\S+)\){NO_RESULT}")
 _RUNNING = re.compile(rf".+: (\S+){NO_REPORT}")
 _CHANGED_FILE = re.compile(r"(\S+)(?: ×(\d{1,6}))?(?:: (.+))?")
-"""An entry for a changed file: its path, how often it was changed, and what was changed."""
+"""Matches an entry for a changed file: its path, how often it was changed, and what was changed."""
 
 _COLLECTIONS = ("facts", "identifiers", "forgotten", "files", "settings", "pending", "turns", "calls", "marks")
 
@@ -89,8 +89,8 @@ class _FactExtractor:
     def _keep_old_text(self, index: int, message: Message, text: str) -> bool:
         """Add a text of an old message to its turn, without redaction. Returns False if the text must be read in full.
 
-        Turns are redacted at the end of the extraction, because most old turns are dropped before then. A long text
-        must be read in full, because it is shortened when it is added to a turn, and redaction needs the whole text.
+        Turns are redacted at the end of the extraction, because most old turns are dropped before then. A long text is
+        shortened when it is added to a turn, but redaction needs the whole text. So a long text must be read in full.
         """
         if len(text) > MAX_AGENT_CHARS or message.kind:
             return False
@@ -109,7 +109,7 @@ class _FactExtractor:
         is_digest = is_client or message.kind in {"digest", "branch_digest"}
         is_local = is_digest and is_local_digest(text)
         if is_client and is_local and self.new.first < last_condensed(text) <= index:
-            return  # foldline wrote it for the client, and the messages that it replaces have been read
+            return  # foldline wrote this digest for the client; the messages that it replaces have already been read
         if is_local:
             self._read_local_digest(index, text)
         elif is_digest:
@@ -156,6 +156,9 @@ class _FactExtractor:
                 )
 
     def _read_earlier_digest(self, index: int, text: str) -> None:
-        """Keep a digest of a model, the client or a provider. The record may lack the messages that it covers."""
+        """Keep a digest that a model, the client or a provider wrote.
+
+        The messages that it covers may be missing in the record.
+        """
         self.earlier_digest = Words(index, text)
         self.identifiers.read(index, text, Origin.MODEL)

@@ -28,7 +28,7 @@ from foldline.message import Message, ToolCall
 from foldline.tool_calls import InterpretedCall
 
 NO_RESULT, NO_REPORT = ": no result yet", " runs, no report yet"
-"""The ends of the texts for a call without a result, and for background work without a report."""
+"""The last words of an entry for a call without a result, and of an entry for background work without a report."""
 
 
 class Fact(NamedTuple):
@@ -86,7 +86,10 @@ class Facts:
     files: dict[str, FileContents] = field(default_factory=dict)
     """The files that were read or edited, by path. The file that was used last comes last."""
     settings: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    """By source (file, command or call) and name: the line that gives the name a value, and its message index."""
+    """The settings: lines that give names values.
+
+    The key is the source (file, command or call) and the name. The value is the line and its message index.
+    """
     pending: dict[str, PendingCall] = field(default_factory=dict)
     """Calls without a result, by call id."""
     turns: list[TurnRecord] = field(default_factory=list)
@@ -100,7 +103,7 @@ class Facts:
     earlier_digest: Words | None = None
     """The newest digest in the messages that was written by a model or by the client."""
     is_complete: bool = True
-    """Whether the identifiers of all messages were read. In a long session, those of old messages are not."""
+    """Whether the identifiers of all messages were read. In a long session, the identifiers of old messages are not."""
 
     @property
     def user_words(self) -> list[Words]:

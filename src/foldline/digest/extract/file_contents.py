@@ -20,11 +20,11 @@ _MIN_CHARS, _MAX_CHARS = 20, 240
 _MAX_LINES = 6_000
 """Maximum number of lines stored; beyond it, the least recently used files are dropped."""
 _MAX_REPEATS = 10
-"""A line that occurs more often in a file is not stored, because an edit cannot quote it alone."""
+"""A line that occurs in a file more often than this is not stored, because an edit cannot quote it alone."""
 _MAX_SETTINGS, _MAX_NEW_SETTINGS = 400, 60
 """Maximum number of settings, and of settings of one message. The oldest settings are dropped."""
 _MAX_EDITS = 8
-"""Maximum number of edits of a file whose line numbers are stored."""
+"""Maximum number of edits per file for which line numbers are stored."""
 _DEFINITION = re.compile(
     r"(?:(?:export|default|pub(?:\([a-z]{1,9}\))?|async|static|public|private|protected|abstract|final|override) ){0,4}"
     r"(?:def|class|func|fn|function|interface|struct|type|enum|trait|const|CREATE TABLE|#{1,4})"
@@ -95,7 +95,9 @@ class FilesInWork:
         self._put(path, FileContents(lines, index, (*old.edits, first)[-_MAX_EDITS:]))
 
     def record_settings(self, source: str, index: int, removed: Iterable[str], new: Iterable[IdentifiedLine]) -> None:
-        """Store the new lines that give names values. They replace the lines for the same names and source."""
+        """Store new settings (lines that give names values). A new line replaces the old line for the same name and
+        source.
+        """
         settings = dict([setting_in(line) for line, _ in new])
         for name in (*dict(map(setting_in, removed)), *settings):
             self.settings.pop((source, name), None)
@@ -130,8 +132,8 @@ def edit_probabilities(
     """Yields each line with the probability (0 to 1) that it is edited next, and with the path of its file.
 
     The weights are rounded values of a logistic regression on real sessions. A line has a higher score if it is long,
-    if it was seen recently, or if it is near an edit. A file's lines have higher scores if
-    the file is short, if calls or the user named it, or if it has not been edited yet.
+    if it was seen recently, or if it is near an edit. The lines of a file have higher scores if the file is short, if
+    it was named in a call or by the user, or if it has not been edited yet.
     """
     for path, file in files.items():
         name = identifiers.get(path.rpartition("/")[2])

@@ -40,7 +40,7 @@ _KEYWORDS = r"(?:(?:export|const|let|var|final|static|set|ENV) +){0,3}"
 _OPTION = r"(--[a-z][\w-]{1,40})[ =]"
 _NAME = r"[\"']?([A-Za-z_][\w.-]{2,60})[\"']?(?:\s?:?=|:)\s*"
 _COMMON_VALUE = r"[01\"']{1,2};?$"
-"""A value that says little: 0, 1 or an empty text."""
+"""A value with little information: 0, 1 or an empty text."""
 _QUOTED_VALUE = r"[\"'][^\"']{0,60}[\"']"
 _NUMBER_VALUE = r"[-+]?\d(?:[\w.,:/%+-]{0,60}[\w%])?"
 _WORD_VALUE = r"(?i:true|false|yes|no|on|off)|(?<=[A-Z]=)[^\s(){}]{1,60}"
@@ -89,7 +89,8 @@ def identifiers_in(word: str) -> tuple[tuple[str, str], ...]:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """The identifiers and numbers in a text of a person, including short ones that `identifiers_in` does not find.
+    """The identifiers and numbers in a text that a person wrote, including short ones that `identifiers_in` does not
+    find.
 
     >>> sorted(names_in("Set port 80 of db5 in app/config.py, please."))
     ['80', 'config.py', 'db5']
@@ -127,7 +128,7 @@ _MIN_LINE_CHARS = 5
 _MAX_LINE_CHARS = 240
 """Maximum length of a line in characters. Longer lines are read in pieces of this length."""
 _UP_TO_BREAK = re.compile(r"""[^\n]*[ ,;&(){}\[\]<>"']""")
-"""Matches up to the last character after which a line may be cut without cutting an identifier."""
+"""Matches the part of a line up to the last position at which a cut does not split an identifier."""
 _KIND_WEIGHTS = {"path": 0.9, "folder": -1.3, "number": -3.0, "url": -3.2}
 
 
@@ -161,13 +162,13 @@ class Identifier(NamedTuple):
     last_index: int
     """Index of the newest message that contains the identifier."""
     call_count: int
-    """Number of messages in which it is an argument of a call."""
+    """Number of messages in which the identifier is an argument of a call."""
     user_count: int
-    """Number of messages in which the user wrote it."""
+    """Number of messages in which the user wrote the identifier."""
     model_count: int
-    """Number of messages in which the model wrote it as text."""
+    """Number of messages in which the model wrote the identifier as text."""
     write_count: int
-    """Number of messages in which a call wrote it as content."""
+    """Number of messages in which a call wrote the identifier as content."""
     line: SourceLine
 
 
@@ -198,7 +199,10 @@ class IdentifierIndex:
         self._by_word: dict[str, tuple[tuple[str, str], ...]] = {}
         self._by_line: dict[str, dict[str, str]] = {}
         self._uses: dict[str, tuple[str, SourceLine, bool, bool]] = {}
-        """The identifiers of the current message: kind, best line, whether a call uses it, whether a call writes it."""
+        """The identifiers of the current message.
+
+        For each one: its kind, its best line, whether a call uses it, and whether a call writes it.
+        """
 
     def read(self, index: int, text: str, origin: int, source: str = "") -> list[IdentifiedLine]:
         """Add the identifiers in a text of message `index`. Returns the lines of the text with their identifiers."""
@@ -285,6 +289,6 @@ def _split_lines(text: str) -> Iterator[str]:
             found = _UP_TO_BREAK.match(line, start + _MAX_LINE_CHARS // 2, limit)
             cut = found.end() if found else limit
             yield line[start:cut].rstrip()
-            start = _SPACES.match(line, cut).end()  # type: ignore[union-attr]  # it matches everywhere
+            start = _SPACES.match(line, cut).end()  # type: ignore[union-attr]  # the pattern also matches an empty text
         if len(line) - start >= _MIN_LINE_CHARS:
             yield line[start:]
