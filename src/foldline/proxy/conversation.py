@@ -117,10 +117,10 @@ class ClientConversation:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._entry = session.state.snapshot.version.entry
-        """The number of the newest log entry that did not append a message, for example a fold, when `chain` was
-        computed.
+        """A log number from the time when `chain` was computed.
 
-        If the session has a newer entry of this kind, `catch_up` computes the chain again.
+        It is the number of the newest entry that is not an appended message, for example a fold. If
+        the session has a newer entry of this kind, `catch_up` computes the chain again.
         """
         self.chain = TraceChain()
         """The traces of the session's messages, without the leading system messages."""
