@@ -129,6 +129,18 @@ def without_recall(text: str) -> str:
     return text[:start] + _REFERENCE.sub("]", text[start:])
 
 
+def without_advice(text: str) -> str:
+    """A placeholder or a digest without the advice to use recall, for a request without the recall tool. Handles stay.
+
+    >>> without_advice("[12 earlier messages not shown here: #2-13, ask recall for them]")
+    '[12 earlier messages not shown here: #2-13]'
+    """
+    if placeholder_kind(text) in {"stub", "messages", "media"}:
+        start = max(text.rfind("["), 0)
+        return text[:start] + _RECALL.sub("", text[start:])
+    return _CONDENSED_ADVICE.sub(r"\1", text)
+
+
 def missing_media(kind: str, reason: str, handle: str) -> str:
     """The text that replaces an image or other media in the request."""
     return f"[{kind} left out, {reason}: it is in {handle}, ask recall for it]"
@@ -213,15 +225,19 @@ def without_imitations(line: str) -> str:
 
 _PREFIXES = (_CUT_OFF, "[call of ", "[result of ")
 _LAST_LINE = re.compile(
-    r"(?P<stub>\[pruned, .*(?:, ask recall for it| characters shown(?: and \d+ attachments? left out)?)\])"
-    r"|(?P<messages>\[\d+ earlier messages? not shown here(?:: (?:of )?#[\d-]+, ask recall for them)?\])"
+    r"(?P<stub>\[pruned, .*(?:, ask recall for it|; the whole is #[\d-]+"
+    r"| characters shown(?: and \d+ attachments? left out)?)\])"
+    r"|(?P<messages>\[\d+ earlier messages? not shown here(?:: (?:of )?#[\d-]+(?:, ask recall for them)?)?\])"
     r"|(?P<media>\[(?![\d,]+ characters )[^\[\]]{1,200} left out"
-    r"(?:, [^\[\]]{1,80}?(?:: it is in #\d+, ask recall for it)?)?\])"
+    r"(?:, [^\[\]]{1,80}?(?:: it is in #\d+(?:, ask recall for it)?)?)?\])"
 )
 _SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out(?:; the whole is #\d+)?\])")
 _REFERENCE = re.compile(r"(?:; the whole is|: it is in|:(?: of)?) #[\d-]+(?:, ask recall for (?:it|them))?\]\Z")
 _HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed):(?: of)? #[\d-]+, ask recall for (?:them|it)")
-_CONDENSED = re.compile(r"^\d+ earlier messages? (?:was|were) condensed:(?: of)? #(?:\d+-)?(\d+),", re.MULTILINE)
+_CONDENSED = re.compile(r"^\d+ earlier messages? (?:was|were) condensed:(?: of)? #(?:\d+-)?(\d+)[,.]", re.MULTILINE)
+_CONDENSED_ADVICE = re.compile(
+    r"^(\d+ earlier messages? (?:was|were) condensed:(?: of)? #[\d-]+), ask recall for them(?=\.$)", re.MULTILINE
+)
 _CONDENSED_COUNT = re.compile(r"^(\d{1,9}) earlier messages? (?:was|were) condensed[.:]", re.MULTILINE)
 _QUOTED_HANDLE = re.compile(r"\[(\s*#\s*\d[\d, #–-]*)\]")
 _IMITATION = re.compile(r"\[(?=\s*(?:#\s*\d|pruned,|\d[\d,]* earlier message))", re.IGNORECASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,29 @@ def test_every_written_request_is_one_that_the_provider_accepts(name: str, to: s
     found = [tool for definition in body.get("tools", []) for tool in tool_names(definition)]
     assert found == ["grep"] * has_tools
     assert ("tools" in {item["what"] for item in report["to_add"]}) == (to == "anthropic" and not has_tools)
+
+
+@pytest.mark.parametrize("tool", ["grep", "recall", "mcp__foldline__recall"])
+@pytest.mark.parametrize("to", [None, "openai"])
+def test_recall_is_advised_only_if_the_request_has_the_recall_tool(tool: str, to: str | None, tmp_path: Path) -> None:
+    source = json.loads(_source("anthropic"))
+    tools = convert_tools([{**GREP, "name": tool}], "anthropic")
+    flags = () if to is None else ("--to", to, "-m", MODELS[to])
+    body, report = _fold(tmp_path, json.dumps({**source, "tools": tools}), *WINDOW, *flags)
+    text = json.dumps(body)
+    assert report["fold"]
+    assert re.search(r"earlier messages were condensed:(?: of)? #\d", text)
+    assert ("ask recall" in text) == tool.endswith("recall")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_folded_session_file_does_not_advise_to_use_recall(name: str, tmp_path: Path) -> None:
+    file, out = tmp_path / "in.json", tmp_path / "out.json"
+    file.write_text(SESSIONS[name]())
+    done = foldline("fold", str(file), "-o", str(out), *WINDOW)
+    assert done.returncode == 0, done.stderr
+    assert "condensed" in out.read_text()
+    assert "ask recall" not in out.read_text()
 
 
 @pytest.mark.parametrize("to", REQUEST_FORMATS)

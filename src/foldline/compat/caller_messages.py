@@ -6,7 +6,7 @@ that the engine did not change is returned as the caller's own object; only new 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from operator import is_
 from typing import Any
@@ -74,20 +74,20 @@ class CallerMessages:
         return render_list(view, self.format, self._originals)
 
 
-def without_recall_advice(message: Message) -> Message:
+def without_recall_advice(message: Message, edit: Callable[[str], str] = without_recall) -> Message:
     """The message, with handles and the advice to use recall removed from its placeholders.
 
-    If there is nothing to remove, the same object is returned.
+    `edit` removes them from a text. If there is nothing to remove, the same object is returned.
     """
-    parts = tuple(_plain_part(part) for part in message.parts)
+    parts = tuple(_plain_part(part, edit) for part in message.parts)
     return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
 
 
-def _plain_part(part: Part) -> Part:
+def _plain_part(part: Part, edit: Callable[[str], str]) -> Part:
     if isinstance(part, ToolResult):
-        inner = tuple(_plain_part(each) for each in part.parts)
+        inner = tuple(_plain_part(each, edit) for each in part.parts)
         return part if all(map(is_, inner, part.parts)) else replace(part, parts=inner)
-    text = without_recall(part.text) if isinstance(part, Text) else ""
+    text = edit(part.text) if isinstance(part, Text) else ""
     return Text(text=text) if isinstance(part, Text) and text != part.text else part
 
 

@@ -50,14 +50,14 @@ def indexed_calls(message: Message) -> dict[str, str]:
 def _is_recall(part: Part) -> bool:
     match part:
         case ToolCall():
-            return _names_recall(part.name)
+            return is_recall_tool(part.name)
         case ToolResult():
-            return _names_recall(part.name) if part.name else is_recall_text(part.text)
+            return is_recall_tool(part.name) if part.name else is_recall_text(part.text)
         case _:
             return False
 
 
-def _names_recall(tool: str) -> bool:
+def is_recall_tool(tool: str) -> bool:
     """Whether a tool is the recall tool. An MCP client adds a prefix to the tool's name."""
     return tool == RECALL_TOOL or tool.endswith(f"__{RECALL_TOOL}")
 
