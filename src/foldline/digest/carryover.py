@@ -39,7 +39,8 @@ command.
 _ROW_NAMES = 8
 """Maximum number of identifiers in an `Also:` line. Such a line lists identifiers without a file or command.
 
-A long list is split into several lines, so that a digest that must be shortened loses only a part of it.
+A long list is split into several lines, so that a digest that must be shortened loses only a part of it. If one line is
+enough, names of files are written with their folder.
 """
 _NAME = re.compile(r"\w+")
 
@@ -156,5 +157,13 @@ def _format(facts: Facts, groups: dict[str, _Group], names: list[str], label: Ca
         also = [f"{'also ' if texts else ''}{quote(' '.join(named))}"] if named else []
         lines.append(f"- {label(source)}{' · '.join([*texts, *also])} [{handles_of(indexes)}]")
     others = [name for name, line in found.items() if line.source not in groups]
+    if len(others) <= _ROW_NAMES:
+        others = [_with_folder(name, found[name].text) for name in others]
     rows = [others[start : start + _ROW_NAMES] for start in range(0, len(others), _ROW_NAMES)]
     return [*lines, *(f"- Also: {quote(' '.join(row))}" for row in rows)]
+
+
+def _with_folder(name: str, line: str) -> str:
+    """The path of the file `name`, taken from the text of a line; `name` alone if the line has no such path."""
+    found = re.search(rf"[\w.@~/-]{{0,200}}/{re.escape(name)}(?![\w/-])", line)
+    return found[0] if found else name
