@@ -411,6 +411,23 @@ def test_a_call_that_matches_is_shown_with_its_result(query: str) -> None:
     assert "PORT_3 = 7003" in str(session.recall(query).results[0])
 
 
+def test_a_call_that_is_shown_beside_a_better_match_is_shown_with_its_result() -> None:
+    session = Session()
+    rows = [f"row {row}: the proxy keeps a secret of its own" for row in range(60)]
+    for number in range(60):
+        call = ToolCall(id=f"read {number}", name="read", arguments=f'{{"path": "src/part{number}.py"}}')
+        lines = [f"SECRET_PORT_PART{number} = {70_000 + number}", *rows[: 40 + number % 20]]
+        session.add(user(f"Please check module part{number} and report."), assistant("I begin to read.", call))
+        session.add(tool(call.id, "\n".join(lines)), assistant("All is well."))
+    without = []
+    for number in range(60):
+        found = session.recall(f"what is the secret port of part{number}")
+        shown = {message.position for passage in found.results for message in passage.messages}
+        if 4 * number + 1 in shown and f"= {70_000 + number}" not in str(found):
+            without.append(number)
+    assert not without
+
+
 def test_of_several_calls_in_one_message_the_result_of_the_matching_call_is_shown() -> None:
     session = Session()
     calls = [

@@ -19,7 +19,7 @@ from foldline.recall.terms import terms
 from foldline.recall.text_index import IndexReader
 
 CALLS = 40
-"""Number of best replies that are read to find calls that match."""
+"""Number of best replies that are read to find calls that match, in each of two orders (see `call_results`)."""
 CALL_CHARS = 2000
 """Only this many characters of a call are searched for terms of the query."""
 
@@ -40,10 +40,13 @@ def call_results(
 ) -> list[CallResult]:
     """The results in `docs` whose calls contain a term in `wanted`.
 
-    Only the calls of the messages with the highest scores are looked up.
+    `scores` are the scores without neighbours. Only the calls of the best messages are looked up: those with the
+    highest scores without neighbours, and those with the highest scores with neighbours. A call beside a strong match
+    is shown even if many other messages match better than the call itself.
     """
     replies = [at for at, doc in enumerate(docs) if scores[at] > 0 and not doc.is_prompt]
-    best = nlargest(CALLS, replies, key=lambda at: scores[at])
+    orders = (scores, ranking.add_neighbour_scores(docs, scores))
+    best = dict.fromkeys(at for order in orders for at in nlargest(CALLS, replies, key=order.__getitem__))
     read = index.messages([docs[at].id for at in best])
     calls = {at: indexed_calls(read[docs[at].id]) for at in best if docs[at].id in read}
     after = {at: list(_after(docs, at, len(texts))) for at, texts in calls.items()}

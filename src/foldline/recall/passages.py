@@ -72,8 +72,8 @@ class PassageBuilder:
     def _selection(self) -> dict[Document, int]:
         """The messages to show, best first, each with its maximum number of characters.
 
-        A message that has only tool calls or results is shown only if the message itself matches well. A result is
-        also shown if its call is shown.
+        A message that has only tool calls or results is shown only if the message itself matches well. The result of a
+        call that is shown is also shown: beside the call if the call matches well, else if tokens are left.
         """
         docs, own, known = self.known.docs, self.known.own_scores, self.known
         order, at_length = ranking.worth_showing(docs, own, known.scores, OTHER_CHARS)
@@ -99,6 +99,8 @@ class PassageBuilder:
             empty = self._without_words(weak & set(chosen))
             chosen = [at for at in chosen if at not in empty]
         chosen = self._beside_a_match(chosen)
+        called = [one for at in chosen for one in results.get(at, ())]
+        chosen = self._choose(list(dict.fromkeys([*chosen, *called])), chars)
         self._lengthen(chosen, chars)
         return {docs[at]: chars[at] for at in chosen}
 
