@@ -16,7 +16,7 @@ KINDS: dict[str, tuple[tuple[str, ...], str]] = {
     "measured": (("tokens", "usable"), "the request was measured, before any fold"),
     "corrected": (
         ("reported", "expected", "ratio"),
-        "usage figures agree with each other, but not with the estimate; they replace it. `ratio`: reported / expected",
+        "agreeing usage figures replace an estimate that is off by more than its margin. `ratio`: reported / expected",
     ),
     "assumed": (("window", "reason"), "the model's window is a guess; emitted once for each model"),
     "warned": (("reason",), "a rule with the action `warn` or `pause` begins to fire"),

@@ -23,6 +23,7 @@ from foldline.session.async_session import AsyncSession
 from foldline.testing import Scripted, proper
 from support.ledgers import Open, turn
 from support.small_sessions import session, step, talk
+from support.wrong_estimates import Chat
 
 ROOMY = Policy.preset("balanced").but(window_tokens=8_000, reply_tokens=0, counter="chars/4")
 WAIT_S = 20.0
@@ -208,6 +209,10 @@ def test_every_kind_of_event_is_told_and_none_tells_what_was_said() -> None:
     )
     thought.use(model="claude-fable-5-1")
     thought.view()
+    misjudged = Chat(2.5)
+    for _ in range(6):
+        misjudged.turn(1_500)
+    told += misjudged.events
     assert {event.kind for event in told} == set(KINDS) - {"truncated"}  # the proxy emits it: test_hidden_overflows.py
     assert {event.facts["cause"] for event in told if event.kind == "failed"} == {"RuntimeError: the model is out"}
     assert not any(word in str(event) for event in told for word in ("question", "answer", "yyy", "xxx"))

@@ -109,6 +109,18 @@ def test_fields_of_the_agent_in_calls_are_sent_to_another_server() -> None:
     assert session.view().render("openai").body["messages"][1]["tool_calls"] == [call]
 
 
+@pytest.mark.parametrize("model", ["gpt-4o", "meta-llama/llama-4-maverick", "claude-sonnet-4-5"])
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_the_position_of_a_call_in_a_streamed_reply_is_sent_to_no_server(model: str, is_edited: bool) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}, "index": 1}
+    reply: Any = {"role": "assistant", "content": "so", "tool_calls": [call]}
+    if is_edited:
+        (message,) = parse([reply], "openai").messages
+        reply = message.with_parts(Text(text="edited"), *message.calls)
+    sent = accepted("openai", user("go"), reply, tool("c1", "done"), model=model)
+    assert sent[1]["tool_calls"] == [{"id": "c1", "type": "function", "function": call["function"]}]
+
+
 def test_an_edited_message_has_no_fields_of_the_agent() -> None:
     session = Session(model="gpt-4o", format="openai")
     reply = Message(role="assistant", parts=())

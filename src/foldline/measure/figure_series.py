@@ -25,6 +25,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
+from foldline.measure.estimator import MARGIN
 from foldline.measure.usage_checks import AGREE, LEAST_GROWTH, RUNNING_TOTAL
 
 LEAST, MOST = 0.5, 4.0
@@ -58,6 +59,11 @@ class Agreement(NamedTuple):
     """The size that was expected for the request."""
     ratio: float
     """The number of real tokens per estimated token, according to the figures."""
+
+    @property
+    def is_beyond_margin(self) -> bool:
+        """Whether the figure differs from the expected size by more than the margin of an estimate."""
+        return abs(self.reported - self.expected) > MARGIN * self.expected > 0
 
 
 class FigureSeries(NamedTuple):

@@ -49,9 +49,9 @@ class ViewEvents:
             session.emit("measured", tokens=load.request, usable=load.usable)
         agreement, known = state.gauge.agreement, self._agreement
         self._agreement = agreement
-        if agreement is not None and agreement != known:
-            facts = {"reported": agreement.reported, "expected": agreement.expected}
-            session.emit("corrected", **facts, ratio=round(agreement.ratio, 2))
+        if agreement is not None and agreement != known and agreement.is_beyond_margin:
+            reported, expected = agreement.reported, agreement.expected
+            session.emit("corrected", reported=reported, expected=expected, ratio=round(reported / expected, 2))
         if state.setup.assumption != self._assumption:
             self._assumption = state.setup.assumption
             if self._assumption:

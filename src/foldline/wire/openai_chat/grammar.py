@@ -12,7 +12,7 @@ from foldline.wire.grammar import Grammar, RequestLimits
 from foldline.wire.json_values import is_json_object
 from foldline.wire.object_fields import ObjectFields
 from foldline.wire.openai_chat.fields import CALLS, INNER, MESSAGES, PARTS, REQUEST
-from foldline.wire.openai_chat.sendable import sendable_element, sendable_part, sendable_to_openai
+from foldline.wire.openai_chat.sendable import sendable_call, sendable_element, sendable_part, sendable_to_openai
 from foldline.wire.validate.plain_request import (
     PlainBlock,
     PlainRequest,
@@ -208,6 +208,7 @@ GRAMMAR = Grammar(
     media_in_results=False,
     id_form=r".{1,40}",
     sendable_element=sendable_element,
+    sendable_block=sendable_call,
     is_malformed=_is_malformed,
     has_valid_input=_has_valid_input,
     says={

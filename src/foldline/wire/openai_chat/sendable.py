@@ -1,7 +1,8 @@
-"""Removes the fields that OpenAI refuses from Chat Completions elements.
+"""Removes fields that a provider refuses from Chat Completions elements.
 
 Other servers accept fields that OpenAI does not know (their own reasoning, cache marks). So such fields are removed
-only from requests to OpenAI's models.
+only from requests to OpenAI's models. The field `index` of a call is removed from all requests, because it is only the
+position of the call in a streamed reply.
 """
 
 from __future__ import annotations
@@ -20,14 +21,21 @@ _ILLEGAL = re.compile(r"[\s<|\\/>]")
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
-    """The message without optional fields that are null; the same object if nothing changes.
+    """The message without optional fields that are null, and with calls without `index`.
 
-    A bare string in the list of content parts becomes a text part.
+    A bare string in the list of content parts becomes a text part. If nothing changes, the same object is returned.
     """
-    element = with_inner_list(element, "content", _as_part)
+    element = with_inner_list(with_inner_list(element, "content", _as_part), "tool_calls", sendable_call)
     if not any(name in element and element[name] is None for name in _NOT_NULL):
         return element
     return {key: value for key, value in element.items() if key not in _NOT_NULL or value is not None}
+
+
+def sendable_call(part: Any) -> Any:
+    """A call without its position in a streamed reply. Other calls and all content parts are returned unchanged."""
+    if not isinstance(part, dict) or "index" not in part or CALLS.keys().isdisjoint(part):
+        return part
+    return {key: value for key, value in part.items() if key != "index"}
 
 
 def _as_part(value: Any) -> Any:
