@@ -1,8 +1,9 @@
 """The policy: all settings (knobs) of foldline.
 
-A policy is checked when it is created. So an impossible setting raises an error before a session starts. Presets are
-named policies (`presets.toml`). Three presets are foldline's own. The
-other six implement five published designs; one design has two presets.
+A policy is checked when it is created. So an impossible setting raises an error before a session starts. A floor is a
+minimum that a fold must keep, such as a number of newest tokens (`keep_tokens`). Presets are named policies
+(`presets.toml`). Three presets are foldline's own. The other six implement five published designs; one design has two
+presets.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class Policy:
     atom: Atom = "step"
     """The unit that is never split: a message with its results, a step, or a turn."""
     snap: Snap = "backward"
-    """What happens to an atom (see `atom`) if only a part of it is inside the token floor.
+    """What happens to an atom (see `atom`) if only a part of it is within the newest tokens that a floor keeps.
 
     `backward` keeps the whole atom, `forward` folds it.
     """
@@ -146,9 +147,12 @@ class Policy:
     keep_first_prompt: bool = False
     """Keeps the first prompt, which is usually the task, in every view."""
     keep_hard: bool = False
-    """What happens if the view does not fit. `True` raises an error, `False` lowers the floors, down to one step."""
+    """What happens if the view does not fit. `True` raises an error. `False` lowers the floors, down to the newest
+    step.
+    """
     target_ratio: float = 0.0
-    """The size of the view after a fold, as a share of the usable window. 0: fold all that the floors allow."""
+    """The size of the view after a fold, as a share of the usable window. 0: fold every message that no floor protects.
+    """
     min_gain_tokens: int = 0
     """While the request fits, foldline makes a fold only if the fold frees at least this many tokens. A value above the
     window means that foldline folds only if the request does not fit.

@@ -86,14 +86,14 @@ class Replay:
     refusal: str = ""
     """Why the largest refused request cannot fit; "" if no request was refused."""
     over: int = 0
-    """Number of requests that were sent, but exceed the window by the model's own counter."""
+    """Number of sent requests that are larger than the window, counted with the model's own counter."""
     folds: int = 0
     folded: int = 0
     """Number of messages that are folded when the session ends."""
     sent: int = 0
-    """Tokens of all requests."""
+    """The sum of the tokens of all requests."""
     everything: int = 0
-    """Tokens that all requests would have without any fold."""
+    """The sum of the tokens that all requests would have without any fold."""
     read: int = 0
     """Tokens of `sent` that were read from the prompt cache."""
     largest: int = 0
@@ -132,7 +132,7 @@ class CachedCounter:
         return found
 
     def of(self, message: Message) -> int:
-        """The size of a message by the model's counter."""
+        """The size of a message in tokens, counted with the model's counter."""
         return message_tokens(message, self, self.framing)
 
 

@@ -27,7 +27,7 @@ from foldline.plan.gate import HIDDEN
 from foldline.plan.timeline import handle
 
 PLACES = 4
-"""How many positions of the same problem are listed."""
+"""Maximum number of messages that are listed for the same problem."""
 _NAME, _FIGURES = 40, 22
 """Minimum number of characters shown from the end of a long name, and the width of the columns beside the name."""
 _LEAST_WORDS, _BEFORE_WORDS = 20, 30
@@ -96,9 +96,9 @@ def _print_head(file: str, report: dict[str, Any], echo: Callable[..., None]) ->
     echo(f"the model sees {shown} tokens ({how}): {share}")
     echo(f"window {report['window']:,} (from {report['window_source']}), {report['usable']:,} usable")
     if report["sent"] == "proven":
-        echo("the file holds the last request that was sent; its hashes prove it")
+        echo("the file holds the last request that was sent, and the hashes in the file match this request")
     elif report["sent"]:
-        echo("the file holds the last request that was sent, but not all of its hashes match")
+        echo("the file holds the last request that was sent, but not all hashes in the file match this request")
     if report["reported"]:
         echo(f"the provider reported {report['reported']:,} tokens for the last request")
     cost = report["cost"]

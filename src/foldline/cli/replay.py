@@ -221,7 +221,7 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
             yield f"{printable(row['policy'])}: refused {refused} of {requests}, so its cost cannot be compared"
             yield f"  the largest refused request{which}: {reasons[0]}"
     if any(row["over"] for row in report["policies"]):
-        yield "over: requests that fit the window by the policy's counter, but not by the model's counter"
+        yield "over: requests that fit the window according to the policy's counter, but not the model's counter"
     if first["unpriced"]:
         yield f"{plural(first['unpriced'], 'session')} without a known price, not in the cost"
     if report["skipped"]:

@@ -1,8 +1,12 @@
 """Caps for the blocks of a request: memory, summary and history.
 
-If all blocks together exceed the total cap, first the oldest messages of the history are removed. If the blocks still
-do not fit, the summary is shortened, and after that memory is shortened. The newest messages must stay. If the newest
-messages alone exceed the total cap, their texts are shortened first, so that they do not empty summary and memory.
+If all blocks together exceed the total cap, they are reduced in this order, until they fit:
+
+1. The oldest messages of the history are removed. The newest messages are never removed.
+2. If the newest messages alone exceed the total cap, their texts are shortened. Without this, nothing would be left of
+   summary and memory.
+3. The summary is shortened.
+4. The memory is shortened.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ class AgentConfig:
     context_min_recent_messages: int = Policy.preset("squidbot").keep_messages
     """Number of newest messages that are always kept.
 
-    If these messages alone exceed the total cap, they are shortened before the summary and the memory.
+    If these messages alone exceed the total cap, first these messages are shortened, then the summary, then the memory.
     """
     context_memory_end: End = "head"
     """Which end of the memory is kept when it is shortened ("head" or "tail")."""

@@ -1,9 +1,9 @@
-"""Updates a session from a history that a framework keeps, and returns what to send for the history.
+"""Updates a session from a history that a framework keeps, and returns what to send instead of the history.
 
-A framework passes its whole history to the model at every call. `FollowedSession.prepare` finds the history in the
-session, adds the new messages, and returns the items of the view. If the view shows a message unchanged, its item is
-the framework's own object. `FollowedSession.record` adds the reply. If foldline fails, the error is logged, and the
-history is sent unchanged.
+A framework passes its whole history to the model at every call. `FollowedSession.prepare` determines which messages of
+the history are new, adds them to the session, and returns the items of the view. For a message that the view shows
+unchanged, the item is the framework's own object. `FollowedSession.record` adds the reply. If foldline fails, the error
+is logged, and the history is sent unchanged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ MAX_BRANCHES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
-    """What to send for a history."""
+    """What to send instead of a history."""
 
     items: Sequence[Any]
     """The items to send; the caller's own list if nothing was changed."""
     is_changed: bool = False
     branch: FollowedBranch | None = None
-    """The branch that has the history. None if foldline failed; the reply is then not recorded."""
+    """The branch that holds the messages of the history. None if foldline failed; the reply is then not recorded."""
     place: int = 0
     """The length of the branch when the request was prepared."""
     view: View | None = None
@@ -72,7 +72,7 @@ class FollowedSession:
         tools: Sequence[Any] | None = None,
         model: str = "",
     ) -> PreparedRequest:
-        """The request to send for a history. Never raises: if foldline fails, the history is sent unchanged.
+        """The request to send instead of a history. Never raises: if foldline fails, the history is sent unchanged.
 
         `system` are system messages that are not items of the history. `tools` are the tool definitions of the request.
         `model` is used if the session has no model.
@@ -119,9 +119,9 @@ class FollowedSession:
     def follow(self, items: Sequence[Any], *, shorten: bool = False) -> None:
         """Add the new messages of a history to the session, without making a view. Never raises.
 
-        Messages of the session that differ from those of the history are removed first; a ledger keeps them. With
-        `shorten`, messages after those of the history are removed even if the history has no new messages. No branch
-        is made, because a program that opens the session again continues the session itself.
+        Messages of the session that differ from the history are first removed from the session; a ledger keeps them.
+        With `shorten`, messages that follow the end of the history are removed, too, even if the history has no new
+        messages. No branch is made, because a program that opens the session again continues the session itself.
         """
         try:
             with self._lock:

@@ -67,7 +67,7 @@ class PendingRequests:
     async def prepare(
         self, run: str, followed: FollowedSession, items: Sequence[Any], **options: Any
     ) -> PreparedRequest:
-        """What to send for the history of a run (see `FollowedSession.prepare`). A run has one request at a time."""
+        """What to send instead of a run's history (see `FollowedSession.prepare`). A run has one request at a time."""
         prepared = await asyncio.to_thread(followed.prepare, items, **options)
         self._requests[run] = followed, prepared
         return prepared

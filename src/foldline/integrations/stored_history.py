@@ -100,7 +100,7 @@ class StoredHistory:
         return [message for item in items for message in self._codec.read(item)]
 
     def prepare(self, **options: Any) -> PreparedRequest:
-        """What to send for all items (see `FollowedSession.prepare`)."""
+        """What to send instead of all items (see `FollowedSession.prepare`)."""
         return self.followed.prepare(self.items(), **options)
 
 

@@ -3,7 +3,8 @@
 Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages does
 not index them. It adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the
 next writer indexes some of them. A search or an import indexes all unindexed messages, in many short transactions. The
-ranges are stored in the ledger. So every message is indexed later, even if a process is killed or a store has no index.
+ranges are stored in the ledger. So every message is indexed in the end, even if the process that wrote it is killed, or
+writes through a store without an index. The next store that has an index then indexes the message.
 """
 
 from __future__ import annotations

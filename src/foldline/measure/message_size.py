@@ -42,7 +42,7 @@ class Framing:
     """Tokens added to each tool definition."""
     media: MediaRule = _CAUTIOUS
     unsent_thinking: frozenset[str] = frozenset()
-    """The formats whose thinking is not sent in requests of this format. Such thinking counts as 0 tokens."""
+    """Names of other formats. Thinking that was read in one of them is not sent, so it counts as 0 tokens."""
 
 
 TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)

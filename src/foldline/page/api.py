@@ -77,7 +77,7 @@ class PageApi:
         return {"version": sha256(repr(rows).encode()).hexdigest()[:16], "sessions": rows}
 
     def summary(self, **where: str) -> dict[str, Any]:
-        """The figures in a session's row of the session list: model, size and states."""
+        """The figures that the session list shows for a session: model, size and states."""
         return self._cached(session_summary, **where)
 
     def session(self, **where: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class PageApi:
         return answer
 
     def find(self, *, query: str, **where: str) -> dict[str, Any]:
-        """Every place of a text in a session."""
+        """The messages of a session that contain a text, and how often each message contains the text."""
         return find_text(self.sources.reader(**where), query)
 
     def search(self, *, query: str, results: int) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class PageApi:
         return self._with_authors(_recall_answer(query, results, found), {})
 
     def _with_authors(self, answer: dict[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
-        """The answer of a search. Each line gets the same word for its author as in the transcript."""
+        """The answer of a search. Each line names its author with the word that the transcript uses."""
         for passage in answer["results"]:
             place = {**where, "owner": passage["owner"] or where.get("owner", "")}
             if passage["session"] not in ("", where.get("session", "")):

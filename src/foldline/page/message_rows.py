@@ -1,4 +1,4 @@
-"""Messages as JSON: one row for the transcript's list, the whole message with its parts, and every place of a text."""
+"""Messages as JSON: a row of the transcript's list, a whole message with its parts, and a search for a text."""
 
 from __future__ import annotations
 
@@ -132,8 +132,10 @@ def _call_text(arguments: str) -> str:
 
 
 def find_text(reader: SessionReader, query: str) -> dict[str, Any]:
-    """Every place of a text: their number in all, and for each message that contains the text, its number and its
-    places.
+    """The messages that contain a text, and how often the text occurs.
+
+    In the result, `places` is the number of occurrences in all messages. `messages` has a pair for each message that
+    contains the text: the message number (counted from 1) and the number of occurrences in the message.
 
     Case is ignored, and so is the kind of white space between words.
     """
@@ -162,7 +164,7 @@ def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
 
 
 def _places(text: str, pattern: re.Pattern[str]) -> int:
-    """The number of places of a pattern in a text. Secrets, which the page does not show, are not searched."""
+    """How often a pattern matches in a text. Secrets, which the page does not show, are not searched."""
     return len(pattern.findall(without_secrets(text))) if pattern.search(text) else 0
 
 

@@ -178,7 +178,7 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="find",
             call=api.find,
-            summary="Every place of a text: the number of each message that contains it, and the places in it",
+            summary="Find a text: the numbers of the messages that contain it, and how often it occurs in each message",
             parameters=(*SESSION, Parameter(name="query", about="The text to find.", required=True)),
             returns=_answer(string="query", array="messages", integer="places"),
         ),
@@ -246,7 +246,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
 def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
     through = Parameter(name="through", about='Fold this message, its step and everything before: "#120".', default="")
     before = Parameter(name="before", about='Fold everything before this message: "#120".', default="")
-    force = Parameter(name="force", about="Ignore the policy's floors.", type="boolean", default=False)
+    force = Parameter(name="force", about="Fold everything before the last user turn.", type="boolean", default=False)
     words = Parameter(name="instructions", about="Instructions for the digest's writer.", default="")
     preview = Parameter(name="preview", about="The id of the preview.", required=True)
     digest = Parameter(name="digest", about="Your own text in place of the preview's digest.")

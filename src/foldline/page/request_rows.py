@@ -107,7 +107,7 @@ class RequestWindow:
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
     def estimate(self, point: RequestPoint) -> int:
-        """The size of a request in tokens, estimated by the session's counter."""
+        """The size of a request in tokens, estimated with the session's counter."""
         if point.change is None or point.change.fold is None:
             return self.fixed + self.prefix[point.reply]
         fold = self.reader.fold(point.change.fold)

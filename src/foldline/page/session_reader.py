@@ -94,9 +94,11 @@ class FoldHistory(NamedTuple):
 
 
 def copied_message(name: str, position: int) -> int | None:
-    """If a pinned note is a copy of a message, the index of that message; None if the pin is on the message itself.
+    """The index of the message that a pinned note repeats; None if the pinned message is not such a note.
 
-    The name of a pin is the handle of the message that the user asked for, even if a copy of that message was pinned.
+    `name` is the name of the pin, and `position` is the index of the pinned message. If the user pins message #50, the
+    pin has the name "#50". Usually, message #50 itself is pinned, and its index is 49. If the view does not show
+    message #50, a note that repeats its text is pinned instead. Then `position` is the index of the note.
 
     >>> copied_message("#50", 465), copied_message("#50", 49), copied_message("task", 0)
     (49, None, None)
@@ -124,7 +126,7 @@ class SessionReader:
         self._folds: dict[tuple[str, int], Fold] = {}
 
     def version(self) -> str:
-        """A text that changes if the branch, its background job or the state of its prompt cache changes."""
+        """A string that changes if the branch, its background job or the state of its prompt cache changes."""
         head, job = self.store.head(self.branch), self.store.jobs.get(self.branch)
         return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}{'-cold' * self.is_cold()}"
 

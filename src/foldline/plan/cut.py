@@ -18,7 +18,8 @@ def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
     """The last legal cut that keeps all messages that the floors (the policy's minimums) protect.
 
     The result is `timeline.cut` if nothing may be folded. An atom is a message, step or turn, as the policy says. With
-    `snap="forward"`, an atom is folded if only a part of it is inside the token floor. The newest atom always stays.
+    `snap="forward"`, an atom is folded if only a part of it is within the newest tokens that a floor keeps. The newest
+    atom always stays.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     bounds = [newest_unit(timeline, policy)]

@@ -61,11 +61,11 @@ class Load(NamedTuple):
         return int(self.usable / (1 + self.margin))
 
     def size_of(self, tokens: int) -> int:
-        """The size of a request in the provider's tokens, if its messages have `tokens` tokens by the local counter."""
+        """The size of a request in the provider's tokens, if the local counter counts `tokens` for its messages."""
         return self.fixed + round(self.scale * tokens)
 
     def room_in(self, size: int) -> int:
-        """The inverse of `size_of`: how many message tokens, by the local counter, fit into a request of this size."""
+        """The inverse of `size_of`: how many tokens, as counted locally, the messages of such a request may have."""
         return int((size - self.fixed) / self.scale)
 
     def value_for(self, rule: Rule) -> float:

@@ -1,7 +1,8 @@
 """Plans a fold: first the gate, then the cut, then pruning. Raises `ViewTooLarge` if the view cannot fit.
 
 The same timeline, sizes and policy always give the same plan. The digest is not written yet, so the plan reserves
-tokens for the largest digest that is allowed. The true size of the digest is measured later.
+tokens for the largest digest that is allowed. The true size of the digest is measured later. A floor is a minimum that
+a fold must keep, such as `keep_tokens` of the policy.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Interceptor(Protocol):
     """Decides what is sent and records what came back. No method raises."""
 
     async def prepare(self, request: ClientRequest) -> OutgoingRequest:
-        """What to send for a request of a client."""
+        """What to send to the provider instead of a client's request."""
 
     async def retry(
         self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse

@@ -47,8 +47,8 @@ meaning to the query.
 SIMILARITY_LENGTH_WEIGHT = 0.2
 """How strongly the length of a message lowers its similarity."""
 PASSAGE_GAP = 4
-"""Messages that are at most this many positions apart belong to one result. The messages between them are shown only if
-they match well themselves.
+"""Two messages that are at most this many positions apart belong to one result (a passage). The messages between the
+two are shown only if they match well themselves.
 """
 LONG_REPLIES = 2
 """Maximum number of long replies and tool results that are shown at length. Those with the highest scores are taken."""
@@ -120,7 +120,7 @@ def add_term_scores(
 
 
 def top_ids(scores: Mapping[int, float], count: int) -> list[int]:
-    """At most `count` ids with the highest scores, the best first.
+    """The ids with the highest scores, the best first. At most `count` ids are returned.
 
     Among equal scores, the newest message comes first.
     """
@@ -170,7 +170,8 @@ def _neighbour_squares(
 def _carried(squares: Sequence[float], decays: Sequence[float]) -> list[float]:
     """For each message, the sum of the squared scores of the messages before it, weighted by distance.
 
-    `decays` has one factor for each step from a message to the next one. The weight is the product of these factors.
+    `decays` has one factor for each pair of neighbours. The weight of an earlier message is the product of the factors
+    of all pairs between this message and the later one.
     """
     sums = [0.0] if squares else []
     for square, decay in zip(squares, decays, strict=False):
@@ -263,9 +264,10 @@ def choose(
 ) -> list[int]:
     """The messages to show, best first, as indexes into `docs`.
 
-    `order` has the messages that are worth showing, best first. Messages of one passage count as one result. When there
-    are `results` results, only messages that belong to one of these results are added. The sum of the costs is at most
-    `budget`.
+    `order` has the messages that are worth showing, best first. The messages are tried in this order. Chosen messages
+    that are in the same passage count as one result. A message is skipped if it would raise the number of results above
+    `results`, or the sum of the costs above `budget`. So later messages can still be added to a passage that is already
+    shown.
     """
     shown: set[int] = set()
     chosen: list[int] = []

@@ -30,7 +30,7 @@ MAX_SEGMENTS = 64
 """If a branch has more segments, all messages of the owner are searched, and the results are filtered."""
 
 MAX_COMMON = 20_000
-"""Number of common terms that are remembered for each ledger."""
+"""If more common terms than this are remembered for a ledger, all of them are forgotten."""
 
 _MASK = 0x7FFF_FFFF
 
@@ -53,7 +53,10 @@ def index_numbers(owner: int, segment: int, text: str) -> str:
 
 
 _COMMON: WeakKeyDictionary[ConnectionPool, set[tuple[int, ...]]] = WeakKeyDictionary()
-"""For each open ledger, the known common terms (see `find_rare`): tuples of the limit and the term's index numbers."""
+"""For each open ledger, the terms that are known to be common (see `find_rare`).
+
+Each term is stored as one tuple: first the `limit` for which the term is common, then the index numbers of the term.
+"""
 
 
 class TextIndex:
@@ -132,10 +135,10 @@ class IndexReader:
         return found
 
     def find_rare(self, terms: Iterable[str], limit: int) -> dict[str, list[int]]:
-        """A dict of the terms that fewer than `limit` messages contain, with the ids of these messages, newest first.
+        """The rare terms: those that fewer than `limit` messages contain. The dict maps each term to the message ids.
 
-        Terms that `limit` or more messages contain are remembered, and not looked up again. The index only grows, so
-        these terms stay common.
+        The ids are in order, newest first. Terms that `limit` or more messages contain are remembered, and not looked
+        up again. The index only grows, so these terms stay common.
         """
         numbers = {term: (limit, *self._numbers(term)) for term in terms}
         wanted = [term for term in numbers if numbers[term] not in self._common]

@@ -1,4 +1,8 @@
-"""The type of the rows in the tables of context patterns, and parts of regular expressions that many patterns share."""
+"""The type of the rows in the tables of context patterns, and parts of regular expressions that many patterns share.
+
+A row has marks: fixed strings such as `mysql `. Every match of the row's pattern contains a mark, or is near one. So a
+text is searched with the pattern only near the marks that it contains.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import re
 from typing import NamedTuple
 
 REGION_CHARS = 600
-"""The number of characters after a mark that are searched if a match may have several lines."""
+"""How many characters after a mark are searched at least, if a match may extend over several lines."""
 _LINE_CLASS = re.compile(r"\[\^(?:[^\]\\]|\\.)*?\\[sn](?:[^\]\\]|\\.)*\]")
 """Matches a negated character class that excludes line ends. It is applied to the text of a regular expression."""
 _LINE_END = re.compile(r"\\[snrWDA]|\[\^|\$$|(?<!\\)\$(?=[)|])|\^")
@@ -25,17 +29,17 @@ class ContextPattern(NamedTuple):
 
     kind: str
     marks: tuple[str, ...]
-    """The marks: fixed strings, at least one of which is in or near every match.
-
-    A text without any mark is not searched.
-    """
+    """The marks of the row. A text that contains none of them is not searched."""
     pattern: re.Pattern[str]
     check: str = ""
     """The name of a further check of the value (see `context_values.py`); "" for no check."""
     words: tuple[str, ...] = ()
     """Words in lower case. A text is searched only if it contains at least one of them, in upper or lower case."""
     min_chars: int = REGION_CHARS
-    """The least number of characters that are searched after a mark. 0 if every match is on the line of its mark."""
+    """How many characters after a mark are searched at least. The search ends at the next line end after them.
+
+    With 0, only the line with the mark is searched. This is enough if every match is on the line of its mark.
+    """
     probe: re.Pattern[str] | None = None
     """A cheaper pattern that matches in every text in which the row's pattern can match. If None, the marks are
     searched for instead.
@@ -55,9 +59,8 @@ def row(  # noqa: PLR0913
 ) -> ContextPattern:
     """A row of a table. `marks` and `words` are lists whose items are separated by `|`.
 
-    A text is searched only near its marks, which are fixed strings. If `near` is given, the mark is near the match and
-    not inside it. If the marks are frequent in ordinary texts, give a `probe`. A probe is a pattern that starts with a
-    fixed character and matches a longer part of the match.
+    If `near` is given, the mark is near the match and not inside it. If the marks are frequent in ordinary texts, give
+    a `probe`. A probe is a pattern that starts with a fixed character and matches a longer part of the match.
     """
     return ContextPattern(
         kind,

@@ -50,14 +50,15 @@ _MARKED_FINDERS: Final = RulesByMark[Finder](
         ("kind: Secret", find_in_manifests),
     )
 )
-"""Functions that search for secrets, each with marks.
+"""Functions that search for secrets, each with a mark: a fixed string that is in or near every secret of this kind.
 
 A function is called only if the text can contain one of its marks.
 """
 _PASSES = 8
 """Maximum number of passes over a text.
 
-The limit is never reached: later passes find only values next to a redacted value.
+A later pass finds only values that the redaction of a value beside them has made recognisable. Such chains are short,
+so the limit should never be reached. The limit guarantees that the loop ends.
 """
 _ERROR_CHARS = 300
 _SAMPLES = ("swordfish", "Tr0ub4dor-3", "12345678", "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ")

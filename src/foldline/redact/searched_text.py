@@ -1,6 +1,7 @@
 """A text that is prepared for the search for secrets, and the rules that can apply to it.
 
-Rules are selected by their marks (see `word_index.py`). A mark consists of words and signs (all other characters).
+A mark is a fixed string that a rule for secrets needs (see `word_index.py`). Only rules with a mark in the text are
+selected. A mark consists of words and signs (all other characters).
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class AsyncSession:
         return self.session.skip_reason
 
     def size(self, message: Message) -> int:
-        """The size of a message by the session's counter."""
+        """The size of a message in tokens, counted with the session's counter."""
         return self.session.size(message)
 
     @property

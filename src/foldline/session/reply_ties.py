@@ -53,8 +53,9 @@ def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Mes
 class ReplyTies:
     """Remembers the last view that the caller got, and stores its identity with the replies that are added next.
 
-    The view is stored only if the reply has usage or bound thinking. A reply without an id could be mistaken for a part
-    of another reply. In that case, it gets an id that is derived from the view.
+    The view is stored only if the reply has usage, or thinking that the provider binds to the messages before it. A
+    reply without an id could be mistaken for a part of another reply. In that case, it gets an id that is derived from
+    the view.
     """
 
     __slots__ = ("_has_grown", "_is_answered", "_view")
@@ -82,10 +83,10 @@ class ReplyTies:
     def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State, changed_at: int) -> None:
         """Store in each reply the view that it answers, and an id if the reply needs one.
 
-        The view is stored only if the reply has usage or bound thinking. The first reply answers the view `answered`
-        or, if that is None, the last view that the caller got. The caller may add messages and another reply without
-        getting a new view. Then this reply counts as an answer to the last view plus these messages. `changed_at` is
-        `Snapshot.changed_at` before the messages are added.
+        The view is stored only if the reply has usage, or thinking that the provider binds. The first reply answers the
+        view `answered` or, if that is None, the last view that the caller got. The caller may add messages and another
+        reply without getting a new view. Then this reply counts as an answer to the last view plus these messages.
+        `changed_at` is `Snapshot.changed_at` before the messages are added.
         """
         is_answered = self._is_answered
         reply = state.timeline.messages[-1].meta.reply if is_answered and state.timeline.messages else None

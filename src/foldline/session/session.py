@@ -213,7 +213,10 @@ class Session:
 
     @_locked
     def _add(self, things: Sequence[Any], format: str | None, view: View | ViewIdentity | str | None) -> Sequence[Any]:
-        """Add the values that precede the first stream, and return this stream and the values that follow it."""
+        """Add the values before the first streamed reply in `things`.
+
+        Returns the rest of `things`: that streamed reply and everything after it.
+        """
         answered, changed_at = None if view is None else identity_of(view), self.state.snapshot.changed_at
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
@@ -299,10 +302,11 @@ class Session:
     def fold(
         self, *, instructions: str = "", force: bool = False, digest: str | None = None, refused: bool = False
     ) -> Fold | None:
-        """Fold now, as far as the policy's floors allow. With `force`, fold everything before the last user turn.
+        """Fold now. With `force`, fold everything before the last user turn.
 
-        Set `refused` after the provider refused the view as too large (`foldline.is_overflow`). The fold then makes the
-        view much smaller, and messages that the floors protect are folded, too. `instructions` are passed to the
+        Without `force`, messages that a floor of the policy (such as `keep_tokens`) protects stay in the view. Set
+        `refused` after the provider refused the view as too large (`foldline.is_overflow`). The fold then makes the
+        view much smaller, even if messages that a floor protects must be folded. `instructions` are passed to the
         digester and never become part of the view. `digest` is a text of your own that is used as the digest. Returns
         None if nothing was folded; `skip_reason` then says why.
         """
@@ -328,9 +332,9 @@ class Session:
     def preview(self, *, instructions: str = "", force: bool = False, before: str = "") -> Preview | None:
         """A preview of what `fold` would do now, with its cost. Pass it to `approve` to make that fold.
 
-        If `before` is the handle of a message, everything before this message is folded, and the policy's floors do not
-        apply. If the message is inside a step, the whole step is kept. Returns None if nothing would be folded;
-        `skip_reason` then says why.
+        If `before` is the handle of a message, everything before this message is folded, even if a floor of the policy
+        (such as `keep_tokens`) protects it. If the message is inside a step, the whole step is kept. Returns None if
+        nothing would be folded; `skip_reason` then says why.
         """
         self.refresh()
         options = WriteOptions(must=force, can_wait=self.state.fits, instructions=instructions)
@@ -553,7 +557,7 @@ class Session:
         return self.state.usable
 
     def size(self, message: Message) -> int:
-        """The size of a message by the session's counter."""
+        """The size of a message in tokens, counted with the session's counter."""
         return self.state.size(message)
 
     def load(self) -> Load:

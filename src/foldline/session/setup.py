@@ -172,8 +172,9 @@ def setup(  # noqa: PLR0913 (all are keyword-only)
 
 
 def _framing(format: str, model: Model) -> Framing:
-    """The tokens that a provider adds to messages in this format. Thinking can be sent only in the format that the
-    model used.
+    """The tokens that a provider adds to messages in this format.
+
+    Thinking can be sent only in the format in which the model wrote it. So thinking in other formats is not counted.
     """
     others = frozenset(REQUEST_FORMATS) - {element_format(format)}
     return replace(framing_of(format, model.media), unsent_thinking=others)

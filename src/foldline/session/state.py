@@ -72,9 +72,9 @@ class State:
         self.binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
         """Whether the provider accepts thinking only after the prefix that it was written for."""
         self._binding = self._binding_with(None)
-        """The hash of the prefix to which the thinking of the next reply is bound; "" if thinking is not bound."""
+        """The binding of the current view (see `ViewIdentity.binding`); "" if the provider does not bind thinking."""
         self._is_plain = self._account is None and not self.binds_thinking
-        """Whether an ordinary message only has to be appended: there is no cost account, and thinking is not bound."""
+        """Whether an ordinary message only has to be appended: no costs are computed, and thinking is not bound."""
         self.unbound = 0
         """Number of messages in the view whose thinking is bound to another view.
 
@@ -102,7 +102,7 @@ class State:
         self.snapshot = replace(self.snapshot, version=version, **changes)
 
     def size(self, message: Message) -> int:
-        """The size of a message by the session's counter."""
+        """The size of a message in tokens, counted with the session's counter."""
         return message_tokens(message, self.setup.counter, self.setup.framing)
 
     # Adding messages
@@ -253,7 +253,7 @@ class State:
     def _read_all(self, read: Reader) -> None:
         """Read the messages that the view shows.
 
-        From the folded part, only the messages that the fold keeps are read.
+        Of the messages before the fold's cut, only those that the fold keeps in the view are read.
         """
         timeline, fold, length = self.timeline, self.snapshot.fold, self.snapshot.version.length
         if fold is not None:
@@ -289,7 +289,7 @@ class State:
         return fold
 
     def _read_head(self, fold: Fold, read: Reader) -> None:
-        """Read the system messages and the folded messages that stay in the view."""
+        """Read the leading system messages, and the messages before the cut that the fold keeps in the view."""
         timeline = self.timeline
         for message in read(0, fold.cut):
             if message.role != "system":
@@ -425,7 +425,7 @@ class State:
         )
 
     def scaled(self, tokens: int) -> int:
-        """The number of tokens by the provider's count, estimated from a number of tokens by the session's counter.
+        """The number of tokens that the provider would count, if the session's counter counts `tokens`.
 
         The ratio of the two counts is learned from reported usage.
         """
@@ -434,7 +434,10 @@ class State:
     # Costs
 
     def _proposal(self, at: float | None = None) -> FoldProposal:
-        """The effect of a fold on the current request. The fold removes everything that the floors do not protect."""
+        """The effect of a fold on the current request.
+
+        The fold removes every message that no floor (such as `keep_tokens` of the policy) protects.
+        """
         floor = cut.floor(self.timeline, self.policy, self.usable)
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 

@@ -43,9 +43,13 @@ from foldline.wire.validate import Violation, check
 __all__ = ["FAULTS", "Scripted", "SimulatedProvider", "Violation", "assert_sendable", "faulty", "violations"]
 
 _VENDORS = {"anthropic": "anthropic", "openai": "openai", "openai-responses": "openai", "gemini": "google"}
-"""The vendor whose models are judged by the rules of a format."""
+"""For each format, a vendor. Only a request for a model of this vendor is also judged by the provider's rules."""
 _GEMINI_MODELS = ("gemini-2.5-pro", "gemini-3-pro")
-"""One model of each set of rules. A body for Gemini names no model."""
+"""The models for which a body for Gemini is judged if the caller names no model.
+
+The rules differ between models, and a body for Gemini does not name its model. Each of these models stands for one set
+of rules. The body counts as refused only if it is refused for every model.
+"""
 LATE_SECONDS = 1.5
 """Seconds that the `late` digester takes."""
 
@@ -57,7 +61,7 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     besides the messages and the system text, the body counts as a whole request. A whole request must have all fields
     that the provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of
     OpenAI's formats may have unknown fields if its model is not from OpenAI, because other servers accept unknown
-    fields. A whole request for a model of the provider is also judged like `foldline.testing.provider.judge` does, with
+    fields. A whole request for a model of the provider is also judged with `foldline.testing.provider.judge`, with
     every beta header.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
@@ -82,9 +86,10 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
 
 
 def _judged(format: str, body: Mapping[str, Any], found: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """The violations of a body, with the refusal of the provider if `check` found nothing else.
+    """The violations in a body. `found` are the violations that `check` has found.
 
-    The provider also decides whether its model accepts a reply at the end of the messages.
+    If `found` has no violation except code "end" (the messages end with a reply), the simulated provider judges the
+    body, too. Its answer decides whether a reply at the end is a violation, because this depends on the model.
     """
     name, vendor = body.get("model"), _VENDORS.get(format)
     if any(violation.code != "end" for violation in found) or vendor is None:

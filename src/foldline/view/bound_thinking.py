@@ -1,11 +1,12 @@
-"""Handles thinking that the provider has bound to the messages before it (Anthropic's preserved thinking).
+"""Handles bound thinking: thinking that the provider has bound to the messages before it.
 
-The provider accepts a signed thinking block only after the same system prompt, tools and messages as when the block was
-written. So a reply is stored with the binding of the view that it answers (see `binding_key`). A view includes the
-thinking of a reply only if the view has the same binding at the position of the reply. After a fold, an unfold or a
-change of model or tools, all earlier thinking is removed at once; the other parts of these messages stay. What is
-removed depends only on the record. So the thinking that precedes a block is always the same as when the block was
-written.
+Anthropic calls this preserved thinking. The provider accepts a signed thinking block only after the same system prompt,
+tools and messages as when the block was written. These are the prefix of the block. The binding of a view is a hash
+that identifies this prefix (see `binding_key`), and a reply is stored with the binding of the view that it answers. A
+view includes the thinking of a reply only if the view has the same binding at the position of the reply. Otherwise, the
+thinking is unbound in this view. After a fold, an unfold or a change of model or tools, all earlier thinking is removed
+at once; the other parts of these messages stay. What is removed depends only on the record. So the thinking that
+precedes a block is always the same as when the block was written.
 
 If your requests use the beta `BINDING_BETA`, the provider can drop the blocks itself: set `bound_thinking="drop_block"`
 in the policy.
@@ -25,7 +26,10 @@ from foldline.view.identity import ViewIdentity
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """The value of the header `anthropic-beta` that allows the field in `DROP_BLOCK`."""
 DROP_BLOCK: dict[str, Any] = {"thinking": {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
-"""The request field that lets the provider drop bound thinking. Every later request needs this field, too."""
+"""The request field that lets the provider drop thinking blocks that are bound to another prefix.
+
+If one request has this field, every later request needs it, too.
+"""
 
 THINKING_OFF = {"type": "disabled"}
 """The value of `thinking` in a request that must not think."""
@@ -33,10 +37,10 @@ _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 def must_not_think(thinking: Any, elements: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether Anthropic refuses thinking with a budget, because the turn that goes on has none.
+    """Whether Anthropic refuses thinking with a budget, because the unfinished turn does not begin with thinking.
 
-    `thinking` is the field of the request, and `elements` are its messages. The turn goes on if tool results follow the
-    last reply. All its replies have only tool results between them.
+    `thinking` is the field of the request, and `elements` are the messages of the request. A turn is unfinished if tool
+    results follow the last reply. Between the replies of such a turn, there are only tool results.
     """
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return False
@@ -84,11 +88,11 @@ def without_thinking(message: Message) -> Message:
 
 
 def is_unbound(message: Message, index: int, binding: str) -> bool:
-    """Whether the message at `index` has thinking that does not belong to the current prefix.
+    """Whether the message at `index` has thinking that is not bound to the current prefix.
 
-    `binding` identifies the current prefix. The result is also True if it is not known which view the message answers.
-    The same is true if messages were added between the request and the reply, because the prefix in the request was
-    then shorter.
+    `binding` identifies the current prefix. The thinking is also unbound if the view that the message answers is
+    unknown, or if messages were added between the request and the reply. In the second case, the prefix in the request
+    was shorter.
     """
     if not has_thinking(message):
         return False

@@ -2,7 +2,12 @@
 
 An identity is derived from the record, so the same view has the same identity in every process. A reply is stored with
 the identity of the view that it answers. The usage of the reply is then used only for that view and for views that grew
-from it. If the provider binds thinking to its prefix, the identity also says which prefix was sent.
+from it.
+
+Some providers bind thinking to its prefix: they accept a thinking block only after the same system prompt, tools and
+messages as when the block was written. For such a provider, the identity also has a binding. The binding is a hash that
+says which prefix was sent. Thinking is unbound in a later view if that view has another binding than the view that the
+reply answered.
 """
 
 from __future__ import annotations
@@ -36,9 +41,11 @@ class ViewIdentity(NamedTuple):
     tokens: int = 0
     """Estimated tokens of the messages in the view, if `length` is given."""
     binding: str = ""
-    """The hash of everything before the reply that can change without a new message (see `binding_key`).
+    """The hash that says which prefix was sent (see `binding_key`).
 
-    "" if the model does not bind thinking to its prefix, or if the prefix that was sent is unknown.
+    The hash covers everything before the reply that can change without a new message: the fold, the model, the tools, …
+
+    "" if the provider does not bind thinking to its prefix, or if the prefix that was sent is unknown.
     """
 
     def __str__(self) -> str:
@@ -53,9 +60,10 @@ class ViewIdentity(NamedTuple):
 
     @property
     def with_unknown_prefix(self) -> ViewIdentity:
-        """The identity for a request that does not contain the same thinking as the view.
+        """The same identity without its binding, for a request whose prefix differs from the prefix of the view.
 
-        This identity has no binding, so the thinking of the reply counts as unbound in every later view.
+        A client's own request can contain thinking that the view leaves out. Then it is not known which prefix the
+        thinking of the reply is bound to. Without a binding, this thinking counts as unbound in every later view.
         """
         return self._replace(binding="")
 
@@ -113,9 +121,10 @@ def binding_key(fold: Fold | None, *settings: object) -> str:
 
 
 def binding_after(binding: str, index: int, tokens: int) -> str:
-    """The binding of all replies after a message that the view shortens.
+    """The binding of all replies after a message that the view shows in shortened form.
 
-    `binding` is the binding before that message. `index` and `tokens` are its position and its shortened size.
+    `binding` is the binding of the replies before that message. `index` is the position of the message, and `tokens` is
+    the size of the shortened form.
     """
     return _hash((binding, index, tokens))[:_BINDING_LENGTH]
 

@@ -212,10 +212,11 @@ class CostBudget:
         return events
 
     def answer(self, *, go_on: bool, limit_usd: float | None = None) -> str:
-        """Apply the user's answer at the limit.
+        """Apply the user's answer to the question of whether the agent may go on after this limit.
 
-        If the answer is no, returns the wrap-up prompt. If the answer is yes, returns "", and this limit is not
-        reported again. If `limit_usd` is also given and is above the spending, it becomes the new limit.
+        If `go_on` is False, returns the prompt that tells the agent to finish its work and stop. If `go_on` is True,
+        returns "", and this limit is not reported again. If `limit_usd` is also given and is above the spending, it
+        becomes the new limit.
         """
         self.paused = False
         if not go_on:
@@ -258,9 +259,9 @@ class CostLimits:
         return events
 
     def answer(self, *, go_on: bool) -> list[str]:
-        """Apply the user's answer to each paused limit.
+        """Apply the user's answer to each limit that waits for an answer (see `CostBudget.answer`).
 
-        If the answer is no, returns a wrap-up prompt for each of these limits.
+        If `go_on` is False, returns one prompt for each of these limits.
         """
         paused = [limit for limit in (self._job, self._project) if limit is not None and limit.paused]
         return [text for limit in paused if (text := limit.answer(go_on=go_on))]

@@ -168,7 +168,7 @@ class ScratchModel:
         self.weight = 0
 
     def render(self) -> str:
-        """The index of the entries that this model holds."""
+        """The index of the entries that this object holds."""
         texts = {section.file: self.entries(section) for section in SECTIONS}
         summaries = {
             name: SectionSummary(len(found), [one_line(text) for text in found[-PAGE_LINES:]])

@@ -1,10 +1,10 @@
 """Writes the scratch files: an index that is replaced as a whole, and detail files that only grow.
 
 The index is rendered from the detail files. So the index can be rebuilt after a crash, and its numbers are always
-right. Only entries that are not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a
-session again. The same is true if a watcher and a hook run at the same time. The same text in another session is a
-separate entry, so entries are grouped by session. Every line of an entry is quoted, so that no entry can imitate
-another entry or session.
+right. The new entries come from a scratch model (`ScratchModel`), which collects them in memory. Only entries that are
+not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a session again. The same is
+true if a watcher and a hook run at the same time. The same text in another session is a separate entry, so entries are
+grouped by session. Every line of an entry is quoted, so that no entry can imitate another entry or session.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ScratchWriter:
 class _DetailFile:
     """One detail file.
 
-    The object remembers which entries of the file were read, and which of these entries the model also has.
+    The object remembers which entries of the file were read, and which of these entries the scratch model also has.
     """
 
     def __init__(self, folder: SafeFolder, section: Section) -> None:
@@ -148,7 +148,10 @@ class _DetailFile:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the entries that were read. The entries of a new model are then compared with the whole file."""
+        """Forget the entries that were read.
+
+        The entries of a new scratch model are then compared with the whole file.
+        """
         self._count = 0
         self._newest: deque[str] = deque(maxlen=PAGE_LINES)
         self._offset = 0
@@ -158,11 +161,11 @@ class _DetailFile:
         self._session = ""
         """Session of the last entry."""
         self._unmatched: Counter[int] = Counter()
-        """Hashes of the entries in the file that no entry of the model matches so far, each with its count."""
+        """Hashes of the entries in the file that match no entry of the scratch model so far, each with its count."""
         self._hashes: set[int] = set()
         self._matched = self._generation = 0
-        """`_matched` is the number of the model's entries that were compared with the file. `_generation` is the
-        generation of the model at that time.
+        """`_matched` is the number of entries of the scratch model that were compared with the file. `_generation` is
+        the generation of the scratch model at that time.
         """
 
     def summary(self) -> SectionSummary:
@@ -185,9 +188,11 @@ class _DetailFile:
                 self._unmatched[hash(entry)] += 1
 
     def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
-        """Append the model's entries that are not in the file.
+        """Append the entries of the scratch model that are not in the file.
 
-        If `generation` has changed, the model has dropped its earlier entries, so all of its entries are compared.
+        `entries` are all entries that the scratch model holds. Entries that an earlier call has compared with the file
+        are skipped. If `generation` has changed since then, the scratch model has dropped these entries. So all of its
+        entries are new, and none is skipped.
         """
         if generation != self._generation:
             self._matched, self._generation = 0, generation
@@ -211,7 +216,7 @@ class _DetailFile:
         self._matched = len(entries)
 
     def append(self, session: str, text: str) -> None:
-        """Append an entry. If a model later adds the same entry, that entry is not written again."""
+        """Append an entry. If a scratch model later holds the same entry, the entry is not written again."""
         entry = self._normalize(session, text)
         if not (self._section.unique and hash(entry) in self._hashes):
             self._write([entry])
@@ -271,7 +276,7 @@ def _session_name(session: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text without escape sequences and with line feeds only. Secrets and lone surrogates are replaced."""
+    """The text without escape sequences, and with line feeds only. Secrets and lone surrogates are replaced."""
     from foldline.redact.redact import clean_text  # noqa: PLC0415  # imported only for a write
 
     return _BREAKS.sub("\n", clean_text(text.encode("utf-8", "replace").decode()))

@@ -50,7 +50,7 @@ class ScratchSink(Protocol):
         """Path of the index of the notes."""
 
     def write_scratch(self, model: ScratchModel) -> bool:
-        """Write the entries that the model has collected. Returns False if they could not be written."""
+        """Write the entries that the scratch model holds. Returns False if they could not be written."""
 
 
 class Watcher:
@@ -153,7 +153,10 @@ class Watcher:
         return True
 
     def answer(self, *, go_on: bool) -> list[WatchEvent]:
-        """Apply the user's answer at a cost limit. If the answer is no, the wrap-up prompt is queued."""
+        """Apply the user's answer to the question of whether the agent may go on after a cost limit.
+
+        If `go_on` is False, a prompt is queued that tells the agent to finish its work and stop.
+        """
         texts = self.limits.answer(go_on=go_on) if self.limits is not None else []
         for text in texts:
             self.pending.put(self.meter.session, text)

@@ -49,7 +49,7 @@ class Lost(NamedTuple):
     message: int
     """The index, in the rendered list, of the message that held this content."""
     what: str
-    """What was lost, by kind: "thinking", "media image", "opaque web_search_call"."""
+    """The kind of content that was lost: "thinking", "media image", "opaque web_search_call"."""
     why: str
 
 
@@ -167,14 +167,14 @@ class ReplyFormat:
     """The field that holds the content of a reply."""
     usage_key: str = "usage"
     object_type: str | None = None
-    """The value of the field `object` in a reply; "" if replies have no such field.
+    """The value of the field `object` in every reply of this format; "" if replies do not have this field.
 
-    None if a reply has the form of a list element.
+    None if a reply looks like an element of the request's message list. Such a reply is read like an element.
     """
     blocked_key: str = ""
     """The field that a reply has if the provider blocked it. A blocked reply has no content."""
     chunked: bool = False
-    """True if a list of replies is one reply that was streamed in chunks."""
+    """True if a list of values in the form of replies is one reply, streamed in chunks."""
 
 
 class StoredElements(NamedTuple):
@@ -238,7 +238,7 @@ class Format:
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False
-    """True if the field `list_key` may hold one text instead of a list."""
+    """True if the field `list_key` may hold a string instead of a list."""
     system_key: str = ""
     """The request field that holds the system text; "" if the system text is an ordinary message."""
     parse_system: Callable[[Any], Message] | None = None

@@ -1,7 +1,7 @@
-"""Extracts facts from messages by rules: what the user and the agent said, and earlier digests.
+"""Extracts facts from the words of the user and of the agent, and from earlier digests. No model is used, only rules.
 
-`call_facts.py` reads calls and their results. Every message is read once, because a session passes the facts that it
-already has to the next extraction.
+`call_facts.py` extracts facts from calls and their results. A session passes the facts that it already has to the next
+extraction. So every message is read only once.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _FactExtractor:
         """Add the entries of an earlier local digest as facts.
 
         A digest without handles was written for a plain list of messages (see `DigestRequest.plain_list`). The messages
-        that it replaces are not in the record, so their number is added to the mark `condensed`.
+        that it replaces are not in the record, so their number is added to the count `condensed` (see `Facts.marks`).
         """
         if not last_condensed(text):
             self.calls.marks["condensed"] = self.calls.marks.get("condensed", 0) + max(0, condensed_count(text) - 1)

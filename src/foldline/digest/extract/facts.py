@@ -96,9 +96,9 @@ class Facts:
     calls: dict[str, MadeCall] = field(default_factory=dict)
     """The newest call on each target (file, folder or command), by target."""
     marks: dict[str, int] = field(default_factory=dict)
-    """`commit`: index of the newest call that may have committed. `check`: index of the newest call that tested, built
-    or linted. `tasks`: number of tasks that were created without a number. `condensed`: number of messages that earlier
-    digests in the messages replace. The marks for dropped turns are in `turns.py`.
+    """Indexes and counts by name. `commit`: index of the newest call that may have committed. `check`: index of the
+    newest call that tested, built or linted. `tasks`: number of tasks that were created without a number. `condensed`:
+    number of messages that earlier digests in the messages replace. The names for dropped turns are in `turns.py`.
     """
     earlier_digest: Words | None = None
     """The newest digest in the messages that was written by a model or by the client."""

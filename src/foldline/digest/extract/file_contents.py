@@ -60,7 +60,10 @@ class FileContents(NamedTuple):
 
 
 class FilesInWork:
-    """Collects the contents of files, and settings, while messages are read. The given dicts are changed in place."""
+    """Collects the lines of files while messages are read. Also collects settings: lines that give a value to a name.
+
+    The two given dicts are changed in place.
+    """
 
     def __init__(self, files: dict[str, FileContents], settings: dict[tuple[str, str], tuple[str, int]]) -> None:
         self.files, self.settings = files, settings
@@ -95,9 +98,7 @@ class FilesInWork:
         self._put(path, FileContents(lines, index, (*old.edits, first)[-_MAX_EDITS:]))
 
     def record_settings(self, source: str, index: int, removed: Iterable[str], new: Iterable[IdentifiedLine]) -> None:
-        """Store new settings (lines that give names values). A new line replaces the old line for the same name and
-        source.
-        """
+        """Store new settings. A new line replaces the old line for the same name and source."""
         settings = dict([setting_in(line) for line, _ in new])
         for name in (*dict(map(setting_in, removed)), *settings):
             self.settings.pop((source, name), None)

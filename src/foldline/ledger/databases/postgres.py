@@ -25,7 +25,10 @@ MAX_IDLE_S = 60
 """If a write transaction has no statement for this many seconds, the server ends it, because the client may hang."""
 BEGIN = f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{MAX_IDLE_S}s'; {CLOCK}"
 IDLE, OPEN_TRANSACTION = 0, (2, 3)
-"""The numbers of two states in libpq (PQtransactionStatus): no transaction, and an open or failed transaction."""
+"""Numbers that libpq uses for the state of a connection (PQtransactionStatus).
+
+`IDLE` means that there is no transaction. `OPEN_TRANSACTION` has the numbers for an open and for a failed transaction.
+"""
 MIGRATING = 0x666F6C64
 """Number of the advisory lock that serializes migrations."""
 

@@ -1,6 +1,7 @@
-"""Removes the fields and item ids that the API refuses from Responses items.
+"""Changes Responses items so that the API accepts them: removes fields and item ids that the API refuses.
 
-Other servers accept fields that OpenAI does not know. So such fields are removed only from requests to OpenAI's models.
+Fields that OpenAI does not know are removed only from requests to OpenAI's models, because other servers accept such
+fields.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Default values for required fields that older versions of the API and some logs leave out."""
 _LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-"""Items whose output must be a text or a list. Codex sometimes logs other outputs, which are converted."""
+"""Types of items whose output must be a string or a list. Codex sometimes logs other outputs. They are converted."""
 _EXECUTIONS = ("server", "client")
 _PHASES = ("commentary", "final_answer")
 
 
 def sendable_item(item: Any) -> Any:
-    """The item without null fields that the API refuses and without an illegal id; the same object if nothing changes.
+    """The item in a form that the API accepts; the same object if nothing changes.
 
-    Required fields that are missing are added. If items of this type need an id, a new id is derived from the old id or
-    from the item. So the same item always gets the same id.
+    An illegal id is removed, and so are fields that must not be null. Required fields that are missing are added. If
+    items of this type need an id, a new id is derived from the old id or from the item. So the same item always gets
+    the same id.
     """
     if not isinstance(item, dict):
         return item

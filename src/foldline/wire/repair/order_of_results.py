@@ -82,9 +82,10 @@ class ResultOrder:
         return parts
 
     def _are_apart(self, before: RepairEntry, entry: RepairEntry) -> bool:
-        """True if two messages belong to different replies of the provider.
+        """True if it is known that two messages belong to different replies of the provider.
 
-        For formats that accept results anywhere after their calls, one of the two messages must also have a reply id.
+        If the format accepts results anywhere after their calls, this is known only if at least one of the two messages
+        has a reply id. If neither message has a reply id, the method returns False.
         """
         if self.context.grammar.adjacency == "after" and not (before.message.meta.reply or entry.message.meta.reply):
             return False

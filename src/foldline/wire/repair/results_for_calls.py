@@ -165,10 +165,11 @@ def _drop_result(answer: ResultSlot, context: RepairContext) -> None:
 
 
 def result_for_call(answer: ResultSlot, context: RepairContext) -> ToolResult:
-    """The result, with the id or the name by which the format matches it with its call.
+    """The result, in the form that its call requires.
 
-    If the result was read from an element for another kind of call, the result is marked as edited. It is then rendered
-    in the form that its call requires.
+    The result gets the id or the name by which the format matches results with calls. A result may have been read from
+    an element for another kind of call. Such an element cannot be sent again. So the result is marked as edited, and a
+    new element is rendered for it.
     """
     result, slot = answer.result, answer.slot
     if slot is None or _is_tied(slot.call, result, context):
