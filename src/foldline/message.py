@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 ROLES = ("system", "user", "assistant", "tool")
 """The known roles. A message with any other role is treated like a note of the user."""
 
-KINDS = ("", "shell", "note", "digest", "branch_digest")
+NOTE = "note"
+"""The kind of a message that foldline added to a session, such as a pinned text."""
+KINDS = ("", "shell", NOTE, "digest", "branch_digest")
 """The kinds of message: ordinary message, shell command with its output, note, digest, digest of another branch."""
 
 REPLY_TO_VIEW = "reply-to-view-"

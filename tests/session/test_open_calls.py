@@ -140,3 +140,18 @@ def test_a_call_stays_in_the_view_until_a_later_prompt_has_a_reply() -> None:
     assert session.timeline.fold.carried == ()
     digest = json.loads(sent(session))["messages"][0]["content"]
     assert 'confirm_deploy {"target": "eu-west-7"} (confirm_1): no result yet' in digest
+
+
+@pytest.mark.parametrize("format", REQUEST_FORMATS)
+def test_a_text_that_is_pinned_while_a_tool_runs_stays_and_its_call_leaves_with_the_result(format: str) -> None:
+    session = Session(policy=POLICY, format=format)
+    session.add(user("deploy it"), assistant("I deploy it.", CALL))
+    session.pin("the port is 47113")
+    session.add(tool(CALL.id, "it is deployed\n" * 60))
+    assert sent(session).count("the port is 47113") == 1
+    step = session.timeline.step(1)
+    assert [*step] == [1, 2, 3]
+    folded(session)
+    body = sent(session)
+    assert body.count("the port is 47113") == 1
+    assert "it is deployed\\nit is deployed" not in body

@@ -2,6 +2,8 @@
 
 A client sends its whole history with every request, but often with other bytes than were stored. `TraceChain.find` and
 `TraceChain.has_at` compare traces (see message_keys.py), so such a history is still found.
+
+The client does not know the notes in the session, such as a pinned text. So a note does not change the trace.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foldline.ledger.message_keys import ROOT, trace
-from foldline.message import Message
+from foldline.message import NOTE, Message
 
 
 class TraceChain:
@@ -18,12 +20,14 @@ class TraceChain:
     The place of a message is its number in the session, counted from 1.
     """
 
-    __slots__ = ("_traces", "start")
+    __slots__ = ("_notes", "_traces", "start")
 
     def __init__(self, start: int = 0, messages: Sequence[Message] = ()) -> None:
         self.start = start
         self._traces: list[bytes] = []
         """For each message from `start` on, the trace of the history that ends with it."""
+        self._notes: set[int] = set()
+        """The indexes of the notes in `_traces`."""
         self.extend(messages)
 
     @property
@@ -35,18 +39,28 @@ class TraceChain:
         """Add messages at the end."""
         before = self._traces[-1] if self._traces else ROOT
         for message in messages:
-            before = trace("", before, message)
+            if message.kind == NOTE:
+                self._notes.add(len(self._traces))
+            before = _step(before, message)
             self._traces.append(before)
 
     def first(self, place: int) -> TraceChain:
         """A new chain with only the first `place` messages of the session."""
         chain = TraceChain(self.start)
         chain._traces = self._traces[: max(place - self.start, 0)]
+        chain._notes = {index for index in self._notes if index < len(chain._traces)}
         return chain
 
     def truncate(self, place: int) -> None:
         """Keep only the first `place` messages of the session."""
         del self._traces[max(place - self.start, 0) :]
+        self._notes = {index for index in self._notes if index < len(self._traces)}
+
+    def after_notes(self, place: int) -> int:
+        """The place of the last note in the row of notes that directly follows `place`; `place` if there is none."""
+        while place - self.start in self._notes:
+            place += 1
+        return place
 
     def trace_before(self, place: int) -> bytes:
         """The trace of the first `place` messages of the session."""
@@ -69,7 +83,7 @@ class TraceChain:
         """Whether the session has these messages after its first `place` messages."""
         before = self.trace_before(place)
         for index, message in enumerate(messages, start=place):
-            before = trace("", before, message)
+            before = _step(before, message)
             if self._trace_at(index) != before:
                 return False
         return True
@@ -78,3 +92,8 @@ class TraceChain:
         """The trace of the message after the first `place` messages; None if there is no such message."""
         index = place - self.start
         return self._traces[index] if 0 <= index < len(self._traces) else None
+
+
+def _step(before: bytes, message: Message) -> bytes:
+    """The trace of a history that ends with a message of the session; `before` is the trace of the earlier messages."""
+    return before if message.kind == NOTE else trace("", before, message)

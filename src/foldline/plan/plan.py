@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from foldline.fold import Fold
-from foldline.message import Message
+from foldline.message import NOTE, Message
 from foldline.plan import cut as cutting
 from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, bound, gate
 from foldline.plan.prune import Size, largest_first, smallest_form, stubs_at_fold
@@ -292,7 +292,8 @@ class _FoldDraft:
         for index in tuple(pins):
             if not timeline.messages[index].is_prompt or timeline.messages[index].results:
                 pins.discard(index)
-                carried.update(timeline.step(index))
+                is_note = timeline.messages[index].kind == NOTE  # it may be between a call and its result
+                carried.update((index,) if is_note else timeline.step(index))
         for index in timeline.waiting.values():
             carried.update(timeline.step(index) if index < cut else ())
         for call, result in timeline.late_results:

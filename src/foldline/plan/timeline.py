@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from foldline.fold import NO_TARGET, Fold, Target
 from foldline.human_input import is_human_prompt
-from foldline.message import REPLY_TO_VIEW, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.message import NOTE, REPLY_TO_VIEW, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
@@ -207,7 +207,8 @@ class Timeline:
         starts_step = speaks and not self._follows_model
         if self._open_calls and not results and (not speaks or starts_step):
             self.broken.append(index)
-            self._leave_open_calls()
+            if self.messages[index].kind != NOTE:  # a note can be added at any time: the step goes on after it
+                self._leave_open_calls()
         joined = False
         if speaks and (self._leading >= 0 or self._is_reasoned):
             joined = self._leading >= 0 and not leads_next and self._join_to_reasoning(index, traits)

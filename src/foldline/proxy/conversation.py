@@ -88,7 +88,7 @@ class Alignment(NamedTuple):
     elements: int
     """Number of leading messages of the request that are in the session."""
     place: int
-    """The number of messages in the session up to and including the last message that was found."""
+    """The number of messages in the session up to the last message that was found and the notes directly after it."""
     places: list[int]
     """For each message that was found, the number of messages in the session up to and including this message."""
     trace: bytes = ROOT
@@ -184,17 +184,26 @@ class ClientConversation:
         if entry != self._entry:
             self._entry = entry
             messages = list(session.record.read(self.start, length))
-            if length == self.length and self.chain.has_at(self.start, messages):
+            known = self.length - self.start
+            if length < self.length or not self.chain.has_at(self.start, messages[:known]):
+                self.begin(self.start)
+                self.extend(messages)
+                self.history, self.places, self.recalled = None, [], {}
+            elif length > self.length:
+                self.extend(messages[known:])
+            else:
                 return False
-            self.begin(self.start)
-            self.extend(messages)
-            self.history, self.places, self.recalled = None, [], {}
         elif length > self.length:
             self.extend(list(session.record.read(self.length, length)))
         else:
             return False
         self.confirmed = self.length
         return True
+
+    def is_behind(self) -> bool:
+        """Whether the session has other messages than this conversation knows, such as a note of the page."""
+        self.session.refresh()
+        return len(self.session.state.timeline.messages) != self.length
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Add messages to the chain. The messages must already be in the session."""
@@ -232,10 +241,10 @@ class ClientConversation:
             step = trace("", before, history.message(index))
             found = self.chain.find(place, before, step)
             if found is None:
-                return Alignment(index, place, places, before)
+                return Alignment(index, self.chain.after_notes(place), places, before)
             place, before = found, step
             places.append(place)
-        return Alignment(len(history), place, places, before)
+        return Alignment(len(history), self.chain.after_notes(place), places, before)
 
     def shared_alignment(self, history: ClientHistory) -> Alignment | None:
         """The alignment of the messages that a request shares with the last request; None if there are none."""

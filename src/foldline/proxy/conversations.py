@@ -212,7 +212,7 @@ class Conversations:
             group.conversations.append(conversation)
 
     def _conversation(self, session: Session) -> ClientConversation:
-        if self.shared and isinstance(session.record, BranchRecord):
+        if isinstance(session.record, BranchRecord):
             session.record.guards_head = True
         return ClientConversation(session)
 

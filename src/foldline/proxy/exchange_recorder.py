@@ -56,12 +56,13 @@ class ExchangeRecorder:
         """Record an exchange. If another process has added messages to the session meanwhile, read them first."""
         for _ in range(ATTEMPTS):
             try:
-                self.planner.catch_up(ticket)
+                if self.planner.catch_up(ticket):
+                    ticket.identity = UNKNOWN_VIEW  # the messages were added after the request was sent
                 if reply and _is_plain(ticket):
                     return self._record_at_once(ticket, reply)
                 return self._record_in_steps(ticket, reply)
             except Conflict:
-                if ticket.conversation is None or not self.planner.conversations.shared:
+                if ticket.conversation is None:
                     raise
         raise too_many_conflicts()
 

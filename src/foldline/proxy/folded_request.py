@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foldline.json_text import decode, dumps, encode, loads
-from foldline.message import Message
+from foldline.message import NOTE, Message
 from foldline.proxy.conversation import ClientHistory, RecalledReply
 from foldline.proxy.pin_marks import added_mark, with_mark
 from foldline.session.state import State
@@ -124,18 +124,23 @@ def _kept_elements(
 ) -> list[bytes]:
     """The JSON texts of the messages after the cut.
 
-    If the view shows a message unchanged, the client's own text is used.
+    If the view shows a message unchanged, the client's own text is used. The notes of the session are added before the
+    next reply, because nothing may come between a call and its result.
     """
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
     first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))
     kept: list[bytes] = []
     before = places[first - 1] if first > history.lead else -1
     was_replaced, usable = False, _unchanged(state, recalled)
+    notes = _notes(state)
     for index in range(first, len(history)):
         place = places[index] if index < len(places) else 0
         position = place - 1
         replaced = _recalled(usable, place, before) if usable else None
         is_new = index >= len(places) or place == before or position >= len(timeline.messages)
+        if notes and (history.message(index) if is_new else timeline.messages[position]).role == "assistant":
+            while notes and (is_new or notes[0] < position):
+                kept += _rendered(timeline.shown[notes.pop(0)], history.format, loss)
         if replaced is not None:
             kept += replaced
         elif is_new or timeline.shown[position] is timeline.messages[position]:
@@ -146,7 +151,15 @@ def _kept_elements(
             _join_last(kept, history.format)
         was_replaced = replaced is not None
         before = place
+    for note in notes:
+        kept += _rendered(timeline.shown[note], history.format, loss)
     return kept
+
+
+def _notes(state: State) -> list[int]:
+    """The positions of the notes after the cut. The client's request does not have them."""
+    timeline = state.timeline
+    return [at for at in range(timeline.cut, len(timeline)) if timeline.messages[at].kind == NOTE]
 
 
 def _unchanged(state: State, recalled: Mapping[int, RecalledReply]) -> dict[int, RecalledReply]:

@@ -95,6 +95,8 @@ class RequestPlanner:
         ticket.is_held_out = self.is_held_out(conversation)
         if ticket.is_held_out:
             return None
+        self.catch_up(ticket)
+        located = ticket.located
         if located.is_compacted or located.alignment.place < conversation.length:
             self.write(ticket)  # first shorten, fork or restart the session
         else:
@@ -155,14 +157,20 @@ class RequestPlanner:
         ticket.conversation = conversation
         return conversation
 
-    def catch_up(self, ticket: Ticket) -> None:
-        """If other processes have added messages to the session, find the messages of the request in it again."""
+    def catch_up(self, ticket: Ticket) -> bool:
+        """If the session has messages that do not come from this conversation, find those of the request in it again.
+
+        Other processes add messages if they share the ledger. The page and the commands add notes. Returns False if
+        there is nothing new.
+        """
         conversation, located = ticket.conversation, ticket.located
-        if not self.conversations.shared or conversation is None or located.is_compacted:
-            return
-        if conversation.catch_up():
-            found = conversation.align(located.history)
-            ticket.located = Located(history=located.history, conversation=conversation, alignment=found)
+        if conversation is None or located.is_compacted:
+            return False
+        if not (self.conversations.shared or conversation.is_behind()) or not conversation.catch_up():
+            return False
+        found = conversation.align(located.history)
+        ticket.located = Located(history=located.history, conversation=conversation, alignment=found)
+        return True
 
     def write(self, ticket: Ticket) -> None:
         """Add the new messages of a request to its session.
