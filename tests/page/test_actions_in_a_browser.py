@@ -92,6 +92,10 @@ def test_a_pin_is_removed_from_the_window(visitor: Visit, example: Ledger) -> No
     toast(page, "Removed the pin task")
     expect(page.get_by_role("button", name="Unpin")).to_have_count(0)
     assert not example.session(NAME).pins
+    undo(page)
+    toast(page, "Pinned task")
+    assert [*example.session(NAME).pins] == ["task"]
+    expect(card.get_by_role("button", name="Unpin #1")).to_be_visible()
 
 
 def test_a_fold_up_to_a_message_is_previewed_edited_made_and_taken_back(visitor: Visit, example: Ledger) -> None:

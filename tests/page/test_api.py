@@ -498,3 +498,5 @@ def test_a_pin_does_not_warm_the_cache(tmp_path: Path) -> None:
         assert reader.is_cold()
         session.pin(handle="#1")
         assert reader.is_cold()
+        session.pin("a text that is added as a note")
+        assert reader.is_cold()

@@ -17,12 +17,14 @@ from foldline.human_input import is_human_prompt
 from foldline.ledger import Branch, Store
 from foldline.ledger.records import BranchState, FoldReference
 from foldline.measure.message_size import message_tokens, part_tokens
-from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from foldline.message import NOTE, Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from foldline.session.record import BranchRecord
 from foldline.session.setup import Setup, setup
 from foldline.session.state import State
 from foldline.tool_calls import interpret_call
 
+_LAST_MESSAGES = 20
+"""How many messages at the end of a branch are read to find the newest one that is not a note."""
 _FIRST_MESSAGES = 20
 """Number of messages that are searched for the first prompt."""
 _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking", Media: "media"}
@@ -131,9 +133,10 @@ class SessionReader:
         return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}{'-cold' * self.is_cold()}"
 
     def is_cold(self) -> bool:
-        """Whether the provider's prompt cache has expired since the newest message."""
+        """Whether the provider's prompt cache has expired since the newest message. Notes do not count."""
         head, life = self.log().head, self.setup().model.cache.ttl_seconds
-        newest = next(iter(self.messages(head.length - 1, head.length)), None) if head.length else None
+        last_messages = self.messages(max(0, head.length - _LAST_MESSAGES), head.length)
+        newest = next((message for message in reversed(last_messages) if message.kind != NOTE), None)
         last = (newest.meta.at if newest is not None else None) or head.at
         return bool(last and life) and time.time() - last > life
 

@@ -80,8 +80,9 @@ class PageSources:
         return not self.read_only and owner != LOGS
 
     def sessions(self) -> list[dict[str, Any]]:
-        """All sessions, the most recently used first."""
-        rows = [list_row(owner, info) for owner in self.owners() for info in self.ledger_of(owner).sessions()]
+        """All sessions that have messages, the most recently used first."""
+        found = [(owner, info) for owner in self.owners() for info in self.ledger_of(owner).sessions()]
+        rows = [list_row(owner, info) for owner, info in found if info.messages]
         rows += self._log_files.rows()
         for owner in {row["owner"] for row in rows}:
             parents = parents_of([row["session"] for row in rows if row["owner"] == owner])

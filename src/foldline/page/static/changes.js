@@ -13,9 +13,9 @@ const nameOf = (context) => visible(context.where.session.split("/").pop());
 /** The number of the message that the user pinned; 0 if the pin has a name of its own. */
 const originalOf = (name) => Number(/^#(\d+)$/.exec(name)?.[1] || 0);
 
-/** Pins a message. If the request does not show the whole message, a copy of it is added and pinned. */
-export async function pin(context, handle) {
-  const done = await attempt(() => post("pin", { ...context.where, handle }));
+/** Pins a message. If the request does not show the whole message, a copy of it is added and pinned. `name` is the name of the pin, by default the handle. */
+export async function pin(context, handle, name = "") {
+  const done = await attempt(() => post("pin", { ...context.where, handle, name }));
   if (!done) return;
   done.messages.forEach((message, place) => {
     const original = originalOf(done.pins[place]);
@@ -32,7 +32,7 @@ export async function unpin(context, name, isUndo = false) {
   const done = await attempt(() => post("unpin", { ...context.where, name }));
   if (!done) return;
   context.showPin(done.copy_of ?? done.message, "");
-  toast(`Removed the pin ${name}.${done.copy_of ? ` The copy #${done.message} stays in the request until the next fold.` : ""}`, { about: nameOf(context), undo: isUndo || !/^#\d+$/.test(name) ? null : () => pin(context, name) });
+  toast(`Removed the pin ${name}.${done.copy_of ? ` The copy #${done.message} stays in the request until the next fold.` : ""}`, { about: nameOf(context), undo: isUndo ? null : () => originalOf(name) ? pin(context, name) : pin(context, `#${done.message}`, name) });
   await context.refresh();
 }
 
@@ -46,7 +46,7 @@ export async function unfold(context) {
     h("p", {}, `${newest.first || "Shortened results"} return to the request: ${tokens(report.tokens, report.exact)} → ${tokens(size)} tokens. ` +
       `${previous ? `Fold ${previous} applies again. ` : ""}The next request rewrites the prompt cache. You can restore the fold in the view Folds.`),
     size > report.usable ? h("p", { class: "hint" }, `${tokens(size)} of ${tokens(report.usable, true)}: the request would not fit, so the next request folds again.`)
-      : size > limit ? h("p", { class: "hint" }, `${tokens(size)} is more than ${tokens(limit, true)}, the size at which the policy folds: the next request folds again.`) : null], "Unfold");
+      : size > limit ? h("p", { class: "hint" }, `${tokens(size)} is more than ${tokens(limit, true)}, the size at which the policy folds now: the next request may fold again.`) : null], "Unfold");
   if (!sure) return;
   const done = await attempt(() => post("unfold", context.where));
   if (!done) return;
