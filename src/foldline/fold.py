@@ -17,6 +17,13 @@ COUNTED_NAMES, LISTED_FACTS = 150, 20
 to be needed again. At most `LISTED_FACTS` missing facts are listed.
 """
 
+COMPACTIONS = {
+    "agent": "compacted by the agent itself",
+    "client": "compacted by the client",
+    "provider": "compacted by the provider",
+}
+"""Who may compact a conversation without foldline, each with the reason of the fold that records the compaction."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
@@ -146,6 +153,11 @@ class Fold:
 
     A reopened session starts with these corrections.
     """
+
+    @property
+    def compacted_by(self) -> str:
+        """`agent`, `client` or `provider` if one of them removed the messages; "" if foldline made the fold."""
+        return next((name for name, reason in COMPACTIONS.items() if reason == self.reason), "")
 
     @property
     def left(self) -> tuple[range, ...]:

@@ -13,7 +13,7 @@ import foldline
 from foldline import ledger
 from foldline.testing.provider import ScriptedReply
 from support.proxies import proxy
-from support.proxy_agents import POLICY, Agent, elements, folding, sessions
+from support.proxy_agents import POLICY, Agent, elements, folding, receipts, sessions
 
 pytest.importorskip("aiohttp")
 
@@ -186,6 +186,19 @@ def test_a_client_that_compacts_itself_stays_in_its_session(tmp_path: Path) -> N
     ((name, messages, _),) = sessions(tmp_path)
     assert name == "abc"
     assert messages == 1 + recorded + len(agent.messages)
+
+
+def test_a_client_that_compacts_itself_gives_foldline_no_saving(tmp_path: Path) -> None:
+    with folding(tmp_path) as (provider, running):
+        agent = Agent(running.url, headers={"x-claude-code-session-id": "abc"})
+        agent.work(provider, 16)
+        agent.messages = []
+        agent.say("This session is being continued from a previous conversation. Summary: all good.")
+        agent.work(provider, 8)
+        assert provider.requests[-1].body["messages"] == agent.messages[:-1]
+    found = receipts(tmp_path, "abc")
+    assert len(found) > 8
+    assert [one for one in found if one.is_folded or one.untouched != one.usage] == []
 
 
 def test_marks_that_a_client_moves_do_not_change_its_history(tmp_path: Path) -> None:

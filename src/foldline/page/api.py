@@ -159,7 +159,7 @@ class PageApi:
         return self._cached(advice, **where)
 
     def totals(self, **where: str) -> dict[str, Any]:
-        """The number of requests of a session, and what its folds saved."""
+        """The number of requests of a session, and what foldline's folds saved."""
         report = self.requests(**where)
         return {"requests": len(report["requests"]), "saving": report["saving"], "cost": report["cost"]}
 
@@ -181,7 +181,7 @@ class PageApi:
         }
 
     def _saved_by_session(self) -> dict[str, list[dict[str, Any]]]:
-        """What the folds of each session saved, by session name. Sessions without folds are left out.
+        """What foldline's folds saved in each session, by session name. Sessions without such folds are left out.
 
         A name has several entries if several owners use it.
         """
@@ -189,7 +189,7 @@ class PageApi:
         for owner in self.sources.owners():
             for info in self.sources.ledger_of(owner).sessions():
                 where = {"owner": owner, "session": info.name, "branch": MAIN}
-                if MAIN in info.branches and self.sources.reader(**where).fold_history().folds:
+                if MAIN in info.branches and _has_own_fold(self.sources.reader(**where)):
                     saved.setdefault(info.name, []).append(self.totals(**where)["saving"])
         return saved
 
@@ -206,6 +206,11 @@ class PageApi:
             with self._lock:
                 self._answers[key] = found
         return found
+
+
+def _has_own_fold(reader: SessionReader) -> bool:
+    """Whether foldline made a fold of a session, also if the fold was taken back."""
+    return any(not reader.fold(one.reference).compacted_by for one in reader.fold_history().folds)
 
 
 def _recall_query(query: str, results: int, *, everywhere: bool) -> RecallQuery:

@@ -83,6 +83,7 @@ def _row(reader: SessionReader, number: int, recorded: RecordedFold) -> dict[str
         "before": fold.before,
         "after": fold.after,
         "reason": fold.reason,
+        "compacted_by": fold.compacted_by,
         "stubs": len(fold.stubs),
         "digest": None,
     }

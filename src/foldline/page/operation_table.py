@@ -25,13 +25,13 @@ _SUMMARY = _answer(
     string="version model",
     integer="tokens usable window folds",
     boolean="exact",
-    array="marks states",
+    array="marks states compactions",
     number_or_null="last_fold_at",
 )
 _OUTLINE = _answer(
     string="version model session branch folded owner",
     integer="messages folds cut left",
-    array="branches pins fold_list policy",
+    array="branches pins fold_list compactions policy",
     boolean="can_change",
 )
 _REPORT = _answer(string="source assumption need reason notice", array="blocks", object_or_null="refusal")
@@ -206,14 +206,14 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="totals",
             call=api.totals,
-            summary="The number of requests of a session, and what its folds saved",
+            summary="The number of requests of a session, and what foldline's folds saved",
             parameters=SESSION,
             returns=_answer(integer="requests", object="saving cost"),
         ),
         Operation(
             path="money",
             call=api.money,
-            summary="Tokens and money of all sessions, what misses cost, and what folds saved",
+            summary="Tokens and money of all sessions, what misses cost, and what foldline's folds saved",
             parameters=(by, source),
             returns=_answer(
                 string="by source",

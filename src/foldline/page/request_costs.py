@@ -1,8 +1,8 @@
-"""Computes what each request and each cache miss of a session cost, and what the folds saved."""
+"""Computes what each request and each cache miss of a session cost, and what foldline's folds saved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foldline.message import Usage
@@ -38,10 +38,13 @@ class RequestCosts:
         return missed * max(0.0, _paid(usage, prices) - prices.read) / _MILLION
 
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The tokens and the money that the folds saved, compared with requests that contain the whole conversation.
+        """The tokens and the money that foldline's folds saved, compared with requests without these folds.
+
+        If the agent, its client or its provider compacted the conversation, the requests without foldline's folds begin
+        at this compaction. So a compaction is no saving.
 
         The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost of requests
-        with the whole conversation and with the same pauses, minus the cost of the requests that were sent. So the cost
+        without foldline's folds and with the same pauses, minus the cost of the requests that were sent. So the cost
         of cache writes that folds caused is deducted.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
@@ -60,16 +63,22 @@ class RequestCosts:
         for row in rows:
             idle = row["at"] - before["at"] if before and row["at"] and before["at"] else 0.0
             warm = is_cached and before is not None and not (life and idle > life)
-            last = before or {"fold": 0, "tokens": 0, "whole": 0}
-            whole = request_cost(prices, tokens=row["whole"], common=min(last["whole"], row["whole"]), warm=warm)
+            last = before or {"fold": 0, "compaction": 0, "tokens": 0, "whole": 0}
+            common = min(last["whole"], row["whole"]) if last["compaction"] == row["compaction"] else 0
+            whole = request_cost(prices, tokens=row["whole"], common=common, warm=warm)
             if row["exact"]:
                 sent = prices.read * row["read"] + prices.write * row["written"] + prices.input * row["fresh"]
             else:
                 common = min(last["tokens"], row["tokens"]) if last["fold"] == row["fold"] else 0
                 sent = request_cost(prices, tokens=row["tokens"], common=common, warm=warm)
-            saved += whole - sent if row["fold"] or last["fold"] else 0.0
+            saved += whole - sent if _is_folded(row) or _is_folded(last) else 0.0
             before = row
         return saved / _MILLION
+
+
+def _is_folded(row: Mapping[str, Any]) -> bool:
+    """Whether a request was sent with a fold that foldline made."""
+    return bool(row["fold"] != row["compaction"])
 
 
 def _paid(usage: Usage, prices: Prices) -> float:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from foldline.errors import InputError
 from foldline.ledger.receipts import CacheMiss, Receipt, read_receipts
+from foldline.ledger.records import FoldReference
 from foldline.message import Usage
 from foldline.page.request_costs import RequestCosts
 from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader
@@ -69,6 +70,20 @@ def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
     return found
 
 
+def _compactions(reader: SessionReader) -> dict[FoldReference, FoldReference]:
+    """For each fold, the newest compaction that applied with it: the fold itself, or an older one.
+
+    A compaction is a fold that foldline only recorded (see `Fold.compacted_by`). Folds without one are left out.
+    """
+    found: dict[FoldReference, FoldReference] = {}
+    for made in reader.fold_history().folds:
+        if reader.fold(made.reference).compacted_by:
+            found[made.reference] = made.reference
+        elif made.before in found:
+            found[made.reference] = found[made.before]
+    return found
+
+
 class RequestPoint(NamedTuple):
     """A request: its reply, and the fold that applied when the request was sent."""
 
@@ -77,6 +92,11 @@ class RequestPoint(NamedTuple):
     change: FoldChange | None
     usage: Usage | None = None
     """The usage of the reply, from the first of its messages that reports one."""
+
+    @property
+    def fold(self) -> FoldReference | None:
+        """The fold that applied; None if nothing was folded."""
+        return self.change.fold if self.change else None
 
 
 def request_points(facts: Sequence[MessageFacts], changes: Sequence[FoldChange]) -> list[RequestPoint]:
@@ -100,17 +120,18 @@ class RequestWindow:
         self.setup = reader.setup()
         self.history = reader.fold_history()
         self.points = request_points(self.facts, self.history.changes)
+        self.compactions = _compactions(reader)
         self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
         self.fixed = self.setup.tools + self.setup.extra
         self.receipts = _receipts_by_usage(reader)
         self.costs = RequestCosts(self.setup.model)
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
-    def estimate(self, point: RequestPoint) -> int:
-        """The size of a request in tokens, estimated with the session's counter."""
-        if point.change is None or point.change.fold is None:
+    def estimate(self, point: RequestPoint, applied: FoldReference | None) -> int:
+        """The size of a request in tokens with this fold or without a fold, estimated with the session's counter."""
+        if applied is None:
             return self.fixed + self.prefix[point.reply]
-        fold = self.reader.fold(point.change.fold)
+        fold = self.reader.fold(applied)
         kept = fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
         saved = sum(
             self.facts[index].tokens - tokens for index, (_, tokens) in fold.stubs.items() if index < point.reply
@@ -124,9 +145,11 @@ class RequestWindow:
         before: tuple[RequestPoint, Usage] | None = None
         for number, point in enumerate(self.points, start=1):
             one = self.facts[point.reply]
-            usage, estimate = point.usage, self.estimate(point)
+            applied = point.fold
+            compaction = self.compactions.get(applied) if applied else None
+            usage, estimate = point.usage, self.estimate(point, applied)
             sent = usage.prompt if usage else estimate
-            whole = sent + max(0, self.fixed + self.prefix[point.reply] - estimate)
+            whole = sent + (max(0, self.estimate(point, compaction) - estimate) if applied != compaction else 0)
             missed, cause = (0, "") if usage is None or before is None else self._miss(before, point, usage)
             model = one.model or self.setup.model.name
             usd, miss_usd = self.costs.cost(model, usage), self.costs.miss_cost(model, usage, missed)
@@ -148,7 +171,8 @@ class RequestWindow:
                     "fresh": usage.input if usage else None,
                     "output": usage.output if usage else None,
                     "whole": whole,
-                    "fold": self._fold_number(point),
+                    "fold": self.history.number_of(applied),
+                    "compaction": self.history.number_of(compaction),
                     "missed": missed,
                     "missed_usd": miss_usd,
                     "cause": cause,
@@ -165,7 +189,7 @@ class RequestWindow:
         return found.popleft() if found else None
 
     def _fold_number(self, point: RequestPoint) -> int:
-        return self.history.number_of(point.change.fold if point.change else None)
+        return self.history.number_of(point.fold)
 
     def fold_marks(self) -> list[dict[str, Any]]:
         """Each fold, unfold and refold, with the number of requests before it, oldest first."""
@@ -189,19 +213,25 @@ class RequestWindow:
         if missed < _MISS_TOKENS:
             return 0, ""
         old, new = self.facts[last.reply], self.facts[point.reply]
-        before_number, number = self._fold_number(last), self._fold_number(point)
-        if before_number != number:
-            is_fold = point.change is not None and point.change.kind in ("fold", "refold")
-            return missed, CAUSES["fold"] if is_fold else "an unfold brought messages back"
-        if old.model and new.model and old.model != new.model:
-            return missed, f"the model changed from {old.model} to {new.model}"
         if summary := self._summary_between(last, point):
             return missed, f"the client replaced its history by a summary (#{summary})"
+        before_number, number = self._fold_number(last), self._fold_number(point)
+        if before_number != number:
+            return missed, self._fold_cause(point.change)
+        if old.model and new.model and old.model != new.model:
+            return missed, f"the model changed from {old.model} to {new.model}"
         idle = new.at - old.at if new.at and old.at else 0.0
         life = self.setup.model.cache.ttl_seconds
         if life and idle > life:
             return missed, CAUSES["expired"].format(minutes=round(idle / 60))
         return missed, "the client changed the beginning of its request; the record does not show which part"
+
+    def _fold_cause(self, change: FoldChange | None) -> str:
+        """The reason for a cache miss after a change of the fold that applies."""
+        if change is None or change.fold is None or change.kind not in ("fold", "refold"):
+            return "an unfold brought messages back"
+        fold = self.reader.fold(change.fold)
+        return f"the conversation was {fold.reason}" if fold.compacted_by else CAUSES["fold"]
 
     def _summary_between(self, last: RequestPoint, point: RequestPoint) -> int:
         """The number of the newest message with a summary by the client between two requests; 0 if there is none."""
@@ -220,7 +250,7 @@ class RequestWindow:
                 raise InputError(f"there is no request {one}", hint=f"the session has {len(self.points)} requests")
         point, other = self.points[number - 1], self.points[against - 1] if against else None
         now, before = self.contents(point), self.contents(other) if other else Counter[str]()
-        fold = point.change.fold if point.change else None
+        fold = point.fold
         order = {name: place for place, name in enumerate(_KINDS)} | {HIDDEN_KIND: len(_KINDS) + 1}
         return {
             "number": number,
@@ -251,7 +281,7 @@ class RequestWindow:
 
     def _estimated_contents(self, point: RequestPoint) -> Counter[str]:
         found: Counter[str] = Counter({"tool definitions": self.fixed} if self.fixed else {})
-        fold = self.reader.fold(point.change.fold) if point.change and point.change.fold else None
+        fold = self.reader.fold(point.fold) if point.fold else None
         stays = {*fold.pinned, *fold.carried} if fold else set[int]()
         first = fold.cut if fold else 0
         if fold:

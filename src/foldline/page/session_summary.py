@@ -59,7 +59,8 @@ def session_summary(reader: SessionReader) -> dict[str, Any]:
         "marks": _marks(state),
         "states": _states(reader, state),
         "folds": state.snapshot.folds,
-        "last_fold_at": log.folds[-1].at if (log := reader.log()).folds else None,
+        "compactions": _compactions(reader),
+        "last_fold_at": max([one.at for one in reader.log().folds if not reader.fold(one).compacted_by], default=None),
     }
 
 
@@ -75,6 +76,7 @@ def session_outline(reader: SessionReader) -> dict[str, Any]:
         "branches": [one.name for one in reader.store.branches(reader.branch.session)],
         "messages": log.head.length,
         "folds": len(log.folds),
+        "compactions": _compactions(reader),
         "cut": cut,
         "folded": left_handles(log.fold),
         "left": sum(map(len, log.fold.left)) if log.fold else 0,
@@ -105,6 +107,20 @@ def session_contents(reader: SessionReader) -> dict[str, Any]:
     """The content of the view's history: tokens by kind, tool, MCP server and file."""
     state = reader.state()
     return {"version": reader.version(), "contents": _contents(reader, state, state.view().blocks)}
+
+
+def _compactions(reader: SessionReader) -> list[dict[str, Any]]:
+    """The compactions that foldline only recorded, by who compacted the conversation (see `Fold.compacted_by`).
+
+    `folds` is the number of folds that record them. If a file of an agent has several compactions, one fold records
+    them all. `messages` is the number of messages that they removed.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for fold in [reader.fold(one) for one in reader.log().folds]:
+        if by := fold.compacted_by:
+            folds = rows[by]["folds"] + 1 if by in rows else 1
+            rows[by] = {"by": by, "folds": folds, "messages": sum(map(len, fold.left))}
+    return list(rows.values())
 
 
 def _marks(state: State) -> list[dict[str, Any]]:
@@ -242,7 +258,7 @@ def _scaled(row: dict[str, Any], scale: float) -> dict[str, Any]:
 
 
 def request_report(reader: SessionReader) -> dict[str, Any]:
-    """The requests of a session, its folds over time, what the folds saved, and how many turns are left."""
+    """The requests of a session, its folds over time, what foldline's folds saved, and how many turns are left."""
     window = RequestWindow(reader)
     rows, view = window.rows(), reader.state().view()
     soft = [mark["tokens"] for mark in _marks(reader.state()) if mark["name"] in ("fold", "clip", "hard")]

@@ -21,6 +21,7 @@ from typing import Any
 
 from foldline.digest.digest_request import FoldRefused
 from foldline.digest.markup import body_of
+from foldline.fold import COMPACTIONS
 from foldline.json_text import decode, dumps, encode, loads
 from foldline.proxy.body_scan import BodyScan
 from foldline.proxy.conversation import ClientConversation, ClientHistory
@@ -96,7 +97,7 @@ def hand_over(session: Session) -> str:
     length = len(state.timeline)
     if length <= state.timeline.lead:
         return ""
-    planned = replace(state.plan_at(length, "compacted by the client"), pinned=(), carried=(), stubs={})
+    planned = replace(state.plan_at(length, COMPACTIONS["client"]), pinned=(), carried=(), stubs={})
     digest = session.writer.write(state, planned, None, WriteOptions(must=True))
     if digest is None or isinstance(digest, FoldRefused):
         return ""

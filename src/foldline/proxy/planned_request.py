@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from foldline.errors import FoldlineError
+from foldline.fold import COMPACTIONS
 from foldline.models.table import model as model_of
 from foldline.plan.gate import gate
 from foldline.proxy.configuration import ProxySettings
@@ -195,7 +196,7 @@ class RequestPlanner:
             conversation.extend(messages)
             found = found._replace(places=[*found.places, *range(first + 1, conversation.length + 1)])
         if located.is_compacted:
-            fold_before(conversation.session, conversation.start, reason="compacted by the client")
+            fold_before(conversation.session, conversation.start, reason=COMPACTIONS["client"])
         ticket.located = Located(
             history=history,
             conversation=conversation,

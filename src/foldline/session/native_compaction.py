@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from foldline.digest.markup import SESSION
 from foldline.errors import Conflict
-from foldline.fold import Digest, Fold, NativeSummary
+from foldline.fold import COMPACTIONS, Digest, Fold, NativeSummary
 from foldline.message import Message
 from foldline.placeholders import compacted_by_provider
 from foldline.redact.redact import redact
@@ -26,8 +26,6 @@ from foldline.wire.repair.context import native_summary
 
 if TYPE_CHECKING:
     from foldline.session.session import Session
-
-REASON = "compacted by the provider"
 
 
 def fold_at_native_summary(session: Session) -> None:
@@ -72,7 +70,7 @@ def _planned(state: State, rest: Message) -> Fold:
     added after the request was sent to the provider stay, too. The newest prompt stays only if it is not answered.
     """
     timeline, at = state.timeline, state.compacted_at
-    fold = state.plan_at(at if rest.parts else at + 1, REASON)
+    fold = state.plan_at(at if rest.parts else at + 1, COMPACTIONS["provider"])
     if rest.parts:
         tokens = state.size(rest)
         fold = replace(fold, stubs={at: (rest, tokens)}, after=fold.after + state.scaled(tokens - timeline.tokens(at)))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from foldline.fold import Fold
+from foldline.fold import COMPACTIONS, Fold
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import message_tokens
 from foldline.message import Message, Usage
@@ -207,7 +207,7 @@ def _compaction(session: Session, messages: Sequence[Message], compacted: int, c
         lead=min(session.timeline.lead, cut),
         pinned=tuple(pinned),
         pinned_tokens=sum(session.timeline.tokens(index) for index in pinned),
-        reason="compacted by the agent itself",
+        reason=COMPACTIONS["agent"],
         made_at=cut,
         before=_reported(reversed(messages[:compacted])),
         after=_reported(messages[compacted:]),

@@ -19,7 +19,8 @@ export function foldsTab(panel, context) {
         context.report.can_change ? h("button", { class: "button primary", onclick: () => previewFold(context) }, icon("fold"), "Preview the next fold") : null),
       folds.length ? h("ol", { class: "folds", reversed: true }, [...folds].reverse().map((fold) => h("li", {},
         h("a", { href: context.link({ tab: "folds", fold: fold.number }), "aria-current": fold.number === chosen ? "true" : null, class: "fold-row" },
-          h("b", {}, `Fold ${fold.number}`, fold.applies ? h("span", { class: "chip" }, "applies now") : fold.taken_back_at ? h("span", { class: "chip undone" }, "taken back") : null),
+          h("b", {}, `Fold ${fold.number}`, fold.applies ? h("span", { class: "chip" }, "applies now") : fold.taken_back_at ? h("span", { class: "chip undone" }, "taken back") : null,
+          fold.compacted_by ? h("span", { class: "chip" }, fold.reason) : null),
           h("span", {}, `${fold.folded} · ${tokens(fold.before)} → ${tokens(fold.after)}`),
           h("span", { class: "muted" }, ago(fold.at), fold.digest?.facts ? ` · ${percent(fold.digest.kept / fold.digest.facts)} of facts kept` : ""))))) : null);
     if (!chosen) put(detail, h("div", { class: "empty card" }, h("h2", {}, "Nothing is folded"),

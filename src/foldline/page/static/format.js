@@ -25,6 +25,9 @@ const WRITERS = {
 /** What the writer of a digest is. */
 export const writerOf = (by) => WRITERS[by] || "The model that wrote the digest";
 
+/** The number of folds that foldline made. The others are compactions by the agent, its client or its provider. */
+export const ownFolds = (report) => report.folds - report.compactions.reduce((sum, one) => sum + one.folds, 0);
+
 export const whole = (number) => number.toLocaleString("en");
 export const percent = (share) => `${Math.round(share * 100)}%`;
 

@@ -45,7 +45,7 @@ function view(report) {
       stat("Cache misses", `${tokens(total.missed, true)} tokens, ${money(total.miss_cost)}`),
       report.savings ? stat("Without folding", money(report.savings.untouched_usd)) : null,
       report.source === "files" ? null : stat("Saved by folds, net", saved(report.saved))),
-    report.saved && !report.saved.from_receipts ? h("p", { class: "muted small-text" }, "~ marks an estimate: the cost that the requests would have had with the whole conversation, minus the real cost. For requests through “foldline serve”, the saving is measured.") : null),
+    report.saved && !report.saved.from_receipts ? h("p", { class: "muted small-text" }, "~ marks an estimate: the cost that the requests would have had without foldline's folds, minus the real cost. For requests through “foldline serve”, the saving is measured.") : null),
     report.savings?.misses.length ? misses(report.savings.misses) : null,
     report.savings ? holdout(report.holdout) : null,
     groups(report),

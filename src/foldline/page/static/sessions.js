@@ -2,7 +2,7 @@
 
 import { get, watch } from "./api.js";
 import { h, icon, put, visible } from "./dom.js";
-import { ago, money, plural, tokens, whole } from "./format.js";
+import { ago, money, ownFolds, plural, tokens, whole } from "./format.js";
 import { meter } from "./meter.js";
 
 const STATES = {
@@ -103,7 +103,7 @@ export async function showSessions(main) {
     const totals = summary.totals;
     const saved = totals && totals.saving.tokens > 0 ? `saved ${totals.saving.money === null ? `${tokens(totals.saving.tokens)} tokens` : `${totals.saving.from_receipts ? "" : "~"}${money(totals.saving.money)}`}` : "";
     const cost = totals && totals.cost.usd !== null ? `${money(totals.cost.usd)}` : "";
-    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row, summary.folds), summary.last_fold_at ? ` · last fold ${ago(summary.last_fold_at)}` : "");
+    put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row, ownFolds(summary), summary.compactions), summary.last_fold_at ? ` · last fold ${ago(summary.last_fold_at)}` : "");
     put(node.querySelector(".session-money"), cost ? h("b", {}, cost) : null, saved ? h("span", { class: "saved" }, saved) : null);
   }
 
@@ -129,9 +129,10 @@ const emptyText = () => "There are no sessions yet. Add one with “foldline imp
 /** A name without the folders of a session file. */
 export const shortName = (name) => (name.startsWith("/") ? name.split("/").slice(-2).join("/") : name);
 
-function factsOf(row, folds = row.folds) {
+function factsOf(row, folds = row.folds, compactions = []) {
   const facts = [row.messages === null ? "not opened yet" : plural(row.messages, "message")];
   if (folds) facts.push(plural(folds, "fold"));
+  facts.push(...compactions.map((one) => `${whole(one.messages)} compacted by the ${one.by}`));
   if (row.branches.length > 1) facts.push(plural(row.branches.length, "branch", "branches"));
   facts.push(ago(row.last_at));
   return facts.join(" · ");

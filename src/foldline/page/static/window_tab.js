@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
-import { money, plural, tokens, whole } from "./format.js";
+import { money, ownFolds, plural, tokens, whole } from "./format.js";
 import { stat, unpin } from "./changes.js";
 import { drawAdvice } from "./advice.js";
 import { BLOCKS, contents, windowBar } from "./meter.js";
@@ -72,9 +72,10 @@ export function windowTab(panel, context) {
         stat("Requests", whole(found.requests.length)),
         found.cost.usd !== null ? stat("Cost", money(found.cost.usd)) : null,
         found.cost.missed_usd ? stat("of this for cache misses", money(found.cost.missed_usd)) : null,
-        stat("Folds", whole(report.folds)),
+        stat("Folds", whole(ownFolds(report))),
+        report.compactions.map((one) => stat(`Compacted by the ${one.by}`, plural(one.messages, "message"), "foldline recorded this, but did not make it. It does not count as a saving of foldline.")),
         saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
-        saving.tokens > 0 && saving.money !== null ? stat("Saved by folds, net", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`, "Compared with sending the whole conversation in every request. The cost of folds is subtracted: they make the provider write its cache again.") : null);
+        saving.tokens > 0 && saving.money !== null ? stat("Saved by folds, net", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`, "Compared with requests without foldline's folds. The cost of folds is subtracted: they make the provider write its cache again.") : null);
       chart.draw(found);
       await drawAdvice(todo, context);
     } catch (error) {
