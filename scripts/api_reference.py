@@ -22,7 +22,7 @@ GROUPS = {
     "Digest models": ("digesters",),
     "Tools for the model": ("Tools", "AsyncTools"),
     "Policy": ("Policy",),
-    "Reading and rendering": ("read", "parse", "render", "Transcript", "Request", "Rendered"),
+    "Reading and rendering": ("read", "read_all", "parse", "render", "Transcript", "Request", "Rendered"),
     "Messages": ("Message", "Part", "Text", "Thinking", "ToolCall", "ToolResult", "Media", "Opaque", "Usage"),
     "Errors": ("FoldlineError", "InputError", "WireError", "FormatUnknown", "ConfigError", "ViewTooLarge"),
 }

@@ -108,7 +108,7 @@ PUBLIC = [
         "digesters",
         "fit",
     ],
-    *["is_overflow", "open", "parse", "read", "render", "wrap"],
+    *["is_overflow", "open", "parse", "read", "read_all", "render", "wrap"],
 ]
 
 

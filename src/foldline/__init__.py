@@ -30,7 +30,7 @@ __all__ = ["AsyncSession", "AsyncTools", "Tools"]
 __all__ += ["ConfigError", "FoldlineError", "FormatUnknown", "InputError", "Ledger", "Media", "Message"]
 __all__ += ["Need", "Opaque", "Part", "Policy", "Preview", "Rendered", "Request", "Session", "Text", "Thinking"]
 __all__ += ["ToolCall", "ToolResult", "Transcript", "Usage", "View", "ViewTooLarge", "WireError", "open", "parse"]
-__all__ += ["digesters", "fit", "is_overflow", "read", "render", "wrap"]
+__all__ += ["digesters", "fit", "is_overflow", "read", "read_all", "render", "wrap"]
 
 _MODULES = {
     "errors": ("ConfigError", "FoldlineError", "FormatUnknown", "InputError", "ViewTooLarge", "WireError"),
@@ -44,7 +44,7 @@ _MODULES = {
     "session.async_session": ("AsyncSession",),
     "session.async_tools": ("AsyncTools",),
     "view.compose": ("View",),
-    "wire": ("Rendered", "Request", "Transcript", "parse", "read", "render"),
+    "wire": ("Rendered", "Request", "Transcript", "parse", "read", "read_all", "render"),
     "wire.overflow_signals": ("is_overflow",),
 }
 

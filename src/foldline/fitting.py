@@ -12,6 +12,7 @@ earlier session is continued, and only the new messages are processed. The resul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,8 @@ from foldline.view.compose import View
 from foldline.wire.formats import request_format
 from foldline.wire.tool_definitions import json_tools
 
+_KNOB = re.compile(r"\bset (\w+) to ([^\s,]+)")
+"""Matches the advice to set a knob, in the hint of an error."""
 _REPLIES = 64
 """Number of digest replies that are remembered for each digester."""
 _REST_S = 60.0
@@ -113,7 +116,7 @@ def fit(  # noqa: PLR0913 (all but one are keyword-only)
     `digester` writes the digest with a model. You can append to the returned list, or pass the whole history every
     time. In both cases, the beginning of the result changes only when more messages must be folded. If the list ends
     with a tool call, the call stays open: append its result before you send the list. Raises `ViewTooLarge` if the
-    newest messages alone do not fit.
+    first prompt and the newest messages do not fit, and `InputError` if no message has content.
     """
     _check(messages, budget)
     chosen = policy_of(policy)
@@ -138,12 +141,11 @@ def fit(  # noqa: PLR0913 (all but one are keyword-only)
     try:
         view = _view(settings, read, new_session)
     except ViewTooLarge as error:
-        if budget is None:
-            raise
-        hint = error.hint.replace(FOLDING_POLICY, 'policy="balanced"').replace("window_tokens", "budget")
-        raise ViewTooLarge(error.tokens, error.limit, error.bill, hint=hint) from None
+        raise ViewTooLarge(error.tokens, error.limit, error.bill, hint=_hint(error, policy, budget)) from None
     originals = dict(zip(map(id, read), caller.messages, strict=True))
     repaired = view.repaired_messages()
+    if messages and not repaired:
+        raise InputError("no message of the list has content", hint='write {"role": "user", "content": "…"}')
     kept = repaired[: _end_of_reply(repaired)] if _ends_in_call(read) else repaired
     shown = [originals.get(id(message)) or _plain(message) for message in kept]
     fitting: Messages = caller.restore(shown)
@@ -164,6 +166,15 @@ def _check(messages: object, budget: int | None) -> None:
         check_type(budget, int, "budget", hint="pass a number of tokens, or omit it to use the model's window")
     if budget is not None and budget < 1:
         raise InputError(f"budget must be at least 1 token, not {budget}", hint="omit it to use the model's window")
+
+
+def _hint(error: ViewTooLarge, policy: Policy | str, budget: int | None) -> str:
+    """The hint of an error, with the arguments of `fit` in place of the knobs of a policy."""
+    base = f'Policy.preset("{policy}")' if isinstance(policy, str) else "policy"
+    hint = error.hint
+    if budget is not None:
+        hint = hint.replace(FOLDING_POLICY, 'policy="balanced"').replace("window_tokens", "budget")
+    return _KNOB.sub(lambda found: f"pass policy={base}.but({found[1]}={found[2]})", hint)
 
 
 def _ends_in_call(messages: Sequence[Message]) -> bool:

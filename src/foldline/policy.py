@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -33,6 +33,8 @@ Leave = Literal["digest", "marker", "nothing"]
 
 ENVIRONMENT = "FOLDLINE_"
 """Prefix of the environment variables that set a knob: `FOLDLINE_KEEP_TOKENS=8000`."""
+ENVIRONMENT_LAYER = "environment"
+"""The name of the layer of knobs that environment variables set."""
 
 _RULE = re.compile(
     r"(?P<action>\w+) when (?P<basis>\w+) (?P<sign>>=|>) "
@@ -374,7 +376,8 @@ def _read(name: str, value: Any, hint: Any, source: str) -> Any:
     try:
         return _convert(value, kind)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{source}: {name} cannot be {value!r} ({error})") from None
+        place = f"{ENVIRONMENT}{name.upper()}" if source == ENVIRONMENT_LAYER else f"{source}: {name}"
+        raise ConfigError(f"{place} cannot be {value!r} ({error})") from None
 
 
 def _convert(value: Any, kind: Any) -> Any:
@@ -393,14 +396,22 @@ def _convert(value: Any, kind: Any) -> Any:
     if kind is int:
         if isinstance(value, (bool, float)):
             raise ValueError("it must be a whole number")
-        return int(str(value).replace("_", "").replace(",", ""))
+        return _number(int, str(value).replace("_", "").replace(",", ""), "it must be a whole number, such as 8000")
     if kind is float:
         if isinstance(value, bool):
             raise ValueError("it must be a number")
-        return float(value)
+        return _number(float, value, "it must be a number, such as 0.5")
     if not isinstance(value, str):
         raise TypeError("it must be text")
     return value
+
+
+def _number(kind: Callable[[Any], int | float], value: Any, advice: str) -> int | float:
+    """The value as a number. If it is not a number, the error says what to write."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(advice) from None
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -185,6 +185,15 @@ def test_output_has_colour_only_if_requested() -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain.stdout)
 
 
+def test_an_unknown_option_among_words_is_answered_with_how_to_quote_them(tmp_path: Path) -> None:
+    words, hint = ("which", "theme", "crashed", "with", "-r"), "quote the whole text, or write -- before the text."
+    assert f"No such option '-r'.\nIf it belongs to the text, {hint}" in foldline("recall", *words).stderr
+    ledger = str(tmp_path / "a.db")
+    for right in ((" ".join(words),), ("--", *words)):
+        assert "No such option" not in foldline("recall", "--ledger", ledger, *right).stderr
+    assert hint not in foldline("inspect", str(EXAMPLE), "-r").stderr
+
+
 def test_a_number_that_is_none_is_called_no_whole_number() -> None:
     done = foldline("inspect", str(EXAMPLE), "-w", "abc")
     assert done.returncode == 2

@@ -112,7 +112,8 @@ def test_a_configuration_mistake_is_one_error_sentence(text: str, says: str, tmp
 
 def test_invalid_flags_and_variables_are_refused(tmp_path: Path) -> None:
     assert "or a TOML file" in one_sentence(foldline("config", "--policy", "nothing"))
-    assert "keep_tokens" in one_sentence(foldline("config", FOLDLINE_KEEP_TOKENS="many"))
+    said = one_sentence(foldline("config", FOLDLINE_KEEP_TOKENS="many"))
+    assert "FOLDLINE_KEEP_TOKENS cannot be 'many' (it must be a whole number, such as 8000)" in said
     assert foldline("config", "--window", "0").returncode == 2
     binary = tmp_path / "binary.toml"
     binary.write_bytes(bytes(range(256)))

@@ -52,6 +52,16 @@ def report(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+def test_a_size_that_is_an_estimate_for_inspect_is_an_estimate_for_fold(tmp_path: Path) -> None:
+    file, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
+    file.write_text(codex_rollout())
+    seen = re.search(r"the model sees (\S+) tokens", foldline("inspect", str(file)).stdout)
+    folded = foldline("fold", str(file), "-o", str(out), "-w", "30000").stdout
+    assert seen is not None
+    assert f" folded, {seen[1]} → ~" in folded
+    assert f"30 messages, {seen[1]} of " in folded
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_inspect_fold_show_and_replay_agree(name: str, tmp_path: Path) -> None:
     file, ledger = tmp_path / "session.jsonl", str(tmp_path / "a.db")

@@ -504,7 +504,7 @@ def test_prune_lists_sessions_and_asks_before_it_deletes(place: str) -> None:
     assert [row["name"] for row in report("sessions", "--ledger", place)["sessions"]] == ["ticket-42"]
     assert "no session in" in foldline(*old).stdout
     for age in ("90", "0d", "soon", "-3d"):
-        assert "90d" in foldline("prune", "--older-than", age, "--ledger", place).stderr
+        assert "at least 1 and a unit, such as 90d" in foldline("prune", "--older-than", age, "--ledger", place).stderr
 
 
 def test_verify_and_prune_can_cover_all_owners(place: str, transcript: Path) -> None:

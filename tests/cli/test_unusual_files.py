@@ -100,7 +100,17 @@ def test_a_format_in_which_no_message_is_found_is_refused(tmp_path: Path) -> Non
     file.write_text(json.dumps([{"instance_id": "a-1", "resolved": True}, {"instance_id": "a-2", "resolved": False}]))
     for command in (("inspect",), ("fold", "-o", str(tmp_path / "out.json"))):
         said = one_sentence(foldline(*command, str(file), "--format", "openhands"))
-        assert "no message in the format openhands" in said
+        assert "no message in the format openhands: openhands has events with an action or an observation" in said
+        assert "leave out --format" not in said
+
+
+@pytest.mark.parametrize("format", ["openhands", "anthropic", "codex"])
+def test_the_error_about_a_named_format_does_not_ask_for_the_format(format: str, tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text('{"a": 1}')
+    said = one_sentence(foldline("inspect", str(file), "--format", format))
+    assert f"the input is not in the format {format}: {format} has " in said
+    assert "--format" not in said
 
 
 def test_a_file_that_is_not_json_is_answered_with_what_can_be_read(tmp_path: Path) -> None:

@@ -246,6 +246,23 @@ def test_what_cannot_fit_is_refused() -> None:
         fit([{"role": "user", "content": "word " * 9_000}], model="gpt-5", budget=2_000)
 
 
+@pytest.mark.parametrize("budget", [None, 8_000])
+def test_the_error_about_a_large_first_prompt_names_an_argument_of_fit(budget: int | None) -> None:
+    task = {"role": "user", "content": "word " * 400_000}
+    messages = [task, {"role": "assistant", "content": "done"}, {"role": "user", "content": "next"}]
+    named = 'Policy.preset("balanced").but(keep_first_prompt=False)'
+    with pytest.raises(ViewTooLarge) as refused:
+        fit(messages, model="gpt-4o", budget=budget)
+    assert f"pass policy={named}, or " in refused.value.hint
+    policy = Policy.preset("balanced").but(keep_first_prompt=False)
+    assert messages[0] not in fit(messages, model="gpt-4o", budget=budget, policy=policy)
+
+
+def test_a_list_without_content_is_refused() -> None:
+    with pytest.raises(InputError, match="no message of the list has content"):
+        fit([{"role": "user", "content": None}])
+
+
 def test_message_values_and_a_named_format() -> None:
     fitting = foldline.fit(history(60), model="gpt-5", budget=12_000)
     assert all(isinstance(message, Message) for message in fitting)

@@ -322,7 +322,7 @@ def test_wrappings_of_other_tools(tmp_path: Path) -> None:
     tau = [{"task_id": n, "traj": plain, "info": {"messages": "none"}} for n in range(3)]
     (tmp_path / "tau.json").write_text(json.dumps(tau))
     assert [len(t.messages) for t in read_all(tmp_path / "tau.json")] == [1, 1, 1]
-    with pytest.raises(WireError, match=r"tau.json: more than one conversation found: use read_all"):
+    with pytest.raises(WireError, match=r"tau.json: more than one conversation found: use foldline.read_all\(path\)"):
         read(tmp_path / "tau.json")
     haystack = [{"question": "q", "sessions": [plain, LISTS["openai"][2]]}]
     (tmp_path / "hay.jsonl").write_text("\n".join([json.dumps({"metadata": {}}), *map(json.dumps, haystack * 2)]))

@@ -188,6 +188,8 @@ def _run() -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
+        if isinstance(error, click.NoSuchOption) and _takes_words(error.ctx):
+            shown.write("If it belongs to the text, quote the whole text, or write -- before the text.\n")
         click.echo(_redact(shown.getvalue()), err=True, nl=False)
         return 2
     except (click.Abort, KeyboardInterrupt):
@@ -209,6 +211,14 @@ def _run() -> int:
         click.echo(f"foldline: {_redact(what)}", err=True)
         return 4
     return status if isinstance(status, int) else 0
+
+
+def _takes_words(context: click.Context | None) -> bool:
+    """Whether the command takes a text of any number of words as its argument."""
+    arguments = context.command.params if context is not None else ()
+    return any(
+        isinstance(each, click.Argument) and each.nargs == -1 and each.type is click.STRING for each in arguments
+    )
 
 
 def _redact(text: str) -> str:

@@ -73,7 +73,7 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
         )
     settings = replace(settings, policy=settings.policy.but(bound_thinking="strip"))  # a file has no beta header
     session = transcript_session(found.transcript, settings, system_tokens=flags["system_tokens"])
-    before = session.load().request
+    before, is_exact = session.load().request, session.state.is_exact
     view = session.view()
     made = folded_file(found, session, view, to=flags["to"], format=flags["format"])
     size = write_file(out, [made.data])
@@ -88,6 +88,7 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
         "policy": settings.name,
         "messages": len(found.live_messages),
         "before": before,
+        "before_exact": is_exact,
         "after": view.tokens,
         "exact": view.exact,
         "folded_earlier": found.compacted,
@@ -172,7 +173,8 @@ def _fold(session: Session, compacted: int) -> dict[str, Any] | None:
 
 def _print(report: dict[str, Any], *, to_stderr: bool) -> None:
     echo = line_printer(err=to_stderr)
-    before, after = (format_tokens(report[key], report["exact"]) for key in ("before", "after"))
+    before = format_tokens(report["before"], report["before_exact"])
+    after = format_tokens(report["after"], report["exact"])
     echo(f"{report['file']}: {report['messages']} messages, {before} of {report['usable']:,} usable")
     if report["folded_earlier"]:
         echo(f"  {report['folded_earlier']} messages before them were already compacted by the agent")

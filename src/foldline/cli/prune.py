@@ -31,7 +31,11 @@ class Age(click.ParamType[float]):
         """The age in seconds."""
         found = _AGE.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"invalid age {value!r}: write 90d, 12h, 6w or 30m.", param, ctx)
+            self.fail(
+                f"invalid age {value!r}: write a number of at least 1 and a unit, such as 90d, 12h, 6w or 30m.",
+                param,
+                ctx,
+            )
         return float(int(found[1]) * UNITS[found[2]])
 
 

@@ -512,7 +512,7 @@ class Session:
     def __repr__(self) -> str:
         load, model = self.load(), self.model.name or "no model"
         name = f"{self.name!r}, " if self.name else ""
-        size = f"{format_tokens(load.request, self.state.setup.counter.exact)} of {format_tokens(load.usable, True)}"
+        size = f"{format_tokens(load.request, self.state.is_exact)} of {format_tokens(load.usable, True)}"
         size += " assumed" if self.state.setup.assumption else ""
         return f"<Session {name}{model}: {len(self)} messages, {size} tokens, {self.folds} folds>"
 

@@ -479,9 +479,20 @@ class State:
         figures = (learned.hidden, learned.ratio, upper, margin, earned, blocks, not self.gauge.is_anchored)
         return Load(request, history, count, self.usable, *figures)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether a tokenizer has counted the whole request.
+
+        False if the size is based on usage, or corrected by what was learned from usage, such as hidden tokens.
+        """
+        gauge = self.gauge
+        if not self.setup.counter.exact or gauge.is_anchored:
+            return False
+        return gauge.trusted_calibration == self._initial_calibration()
+
     def _source(self) -> str:
         """The source of the view's size: a counter or a usage report."""
-        if self.setup.counter.exact and not self.gauge.is_anchored:
+        if self.is_exact:
             return self.setup.counter.name
         return self.gauge.count.source if self.setup.measured else self.setup.counter.name
 
@@ -495,13 +506,12 @@ class State:
     def view(self, load: Load | None = None, verdict: Verdict | None = None) -> View:
         """The current view. The load and the verdict are computed unless they are given."""
         load = load or self.load()
-        setup, gauge = self.setup, self.gauge
-        composed, policy = self._composed, self.policy
+        setup, composed, policy = self.setup, self._composed, self.policy
         fields = (
             composed.messages(),
             load.blocks,
             load.request,
-            setup.counter.exact and not gauge.is_anchored,
+            self.is_exact,
             self._source(),
             setup.window,
             self.usable,

@@ -45,14 +45,21 @@ def check_named_format(value: Any, named: Detected, read: Callable[[Detected], T
         raise not_in_format(value, named.format, other)
 
 
-def not_in_format(value: Any, name: str, other: Detected) -> WireError:
-    """The error for input that is not in the format `name`."""
+def not_in_format(value: Any, name: str, other: Detected | None) -> WireError:
+    """The error for input that is not in the format `name`. `other` is the format that was detected, or None."""
+    if other is None:
+        return WireError(f"the input is not in the format {name}", hint=expected_content(name))
     reason = candidates(value).get(other.format)
     shown = f" ({reason})" if reason else ""
     return WireError(
         f"the input is not in the format {name}: it looks like {other.format}{shown}",
         hint=f"name the format {other.format}, or name no format, so that it is detected",
     )
+
+
+def expected_content(name: str) -> str:
+    """The advice for input that has nothing of the format `name`: what the format looks like, and what to do."""
+    return f"{name} has {format_of(name).sign.description}: check the input, or name another format"
 
 
 def _loses_content(found: tuple[Message, ...], expected: tuple[Message, ...]) -> bool:

@@ -132,7 +132,7 @@ def _only_conversation(found: Iterator[Transcript], file: str) -> Transcript:
     if first is None:
         raise WireError("no conversation found", file=file)
     if second is not None:
-        raise WireError("more than one conversation found", file=file, hint="use read_all to get all conversations")
+        raise WireError("more than one conversation found", file=file, hint="use foldline.read_all(path)")
     return first
 
 
@@ -312,7 +312,7 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
             raise error.at(line=line.number) from None
     if last is None:
         _raise_for_broken_line(notes)
-        raise unknown_format(values, "file")
+        raise not_in_format(values, known.format, None) if known.format else unknown_format(values, "file")
     yield replace(last, notes=(*last.notes, *notes))
 
 
@@ -375,7 +375,7 @@ def _from_value(value: Any, known: _Known, text: str | None = None) -> Iterator[
     inside = _inside(value, known)
     first = next(inside, None)
     if first is None:
-        raise unknown_format(value, "input")
+        raise not_in_format(value, known.format, None) if known.format else unknown_format(value, "input")
     yield first
     yield from inside
 

@@ -18,6 +18,7 @@ from foldline.message import Message
 from foldline.session.transcript_session import compacted_messages
 from foldline.wire import Transcript, read_all
 from foldline.wire.formats import ReadNote
+from foldline.wire.named_format import expected_content
 
 STDOUT = "-"
 
@@ -44,7 +45,7 @@ def read_transcripts(file: str, format: str | None = None) -> list[Transcript]:
     refuse_export(file)
     found = read_all(file, format)
     if format is not None and not any(transcript.messages for transcript in found):
-        raise InputError(f"{file}: no message in the format {format}", hint="leave out --format to detect the format")
+        raise InputError(f"{file}: no message in the format {format}", hint=expected_content(format))
     warn_of_broken_lines(file, (note for transcript in found for note in transcript.broken_lines))
     return found
 

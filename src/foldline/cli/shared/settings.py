@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from foldline.errors import ConfigError
-from foldline.policy import ENVIRONMENT, Policy, environment_knobs, file_knobs, load, presets, suggest_name
+from foldline.policy import (
+    ENVIRONMENT,
+    ENVIRONMENT_LAYER,
+    Policy,
+    environment_knobs,
+    file_knobs,
+    load,
+    presets,
+    suggest_name,
+)
 
 PROJECT_FILE = "foldline.toml"
 USER_FILE = Path("foldline", "config.toml")
@@ -141,7 +150,7 @@ def _hint(name: str) -> str:
 def _from_environment(environment: Mapping[str, str]) -> _Layer:
     given = {name: environment.get(f"{ENVIRONMENT}{name.upper()}", "") for name in KEYS}
     return _Layer(
-        "environment", {name: value for name, value in given.items() if value}, environment_knobs(environment)
+        ENVIRONMENT_LAYER, {name: value for name, value in given.items() if value}, environment_knobs(environment)
     )
 
 
