@@ -8,6 +8,7 @@ import pytest
 
 from foldline import Policy, Session
 from foldline.digest.digester import Digester
+from foldline.digesters import local_digest
 from foldline.message import Message, ToolCall, assistant, tool, user
 from foldline.testing import Scripted, assert_sendable
 from foldline.wire.formats import REQUEST_FORMATS
@@ -112,8 +113,7 @@ def test_a_call_is_folded_like_any_other_when_the_conversation_went_on_without_i
     assert fold
     assert not {1, 2, 3} & {*fold.pinned, *fold.carried}
     digest = fold.digest.message.text if fold.digest else ""
-    assert "python f3.py" in digest
-    assert "no result yet" in digest
+    assert 'run {"command": "python f3.py"} (dead_1): no result, the work went on without it' in digest
     assert "no result was recorded" not in sent(session)
     other = Session(record=session.record, format=format)
     assert sent(other) == sent(session)
@@ -139,7 +139,21 @@ def test_a_call_stays_in_the_view_until_a_later_prompt_has_a_reply() -> None:
     assert session.timeline.fold
     assert session.timeline.fold.carried == ()
     digest = json.loads(sent(session))["messages"][0]["content"]
-    assert 'confirm_deploy {"target": "eu-west-7"} (confirm_1): no result yet' in digest
+    assert 'confirm_deploy {"target": "eu-west-7"} (confirm_1): no result, the work went on without it' in digest
+
+
+def test_a_call_without_a_result_is_no_longer_named_as_open_after_later_replies() -> None:
+    start = ToolCall(id="task_1", name="Task", arguments='{"description": "audit licences", "run_in_background": true}')
+    messages = [user("audit it"), assistant("", start), tool("task_1", "Async agent launched.\nagentId: ag-7f3e")]
+    messages += [user("deploy it"), assistant("Shall I?", CALL)]
+    states = list[str]()
+    for number in range(5):
+        digest = local_digest(messages, cap=4_000, size=len)
+        states.append(digest.partition(" (confirm_1): ")[2].partition(" [#")[0])
+        assert "ag-7f3e runs, no report yet" in digest
+        messages += [*talk(number), assistant(f"Step {number} is built.")]
+    went_on = "no result, the work went on without it"
+    assert states == ["no result yet", went_on, went_on, "", ""]
 
 
 @pytest.mark.parametrize("format", REQUEST_FORMATS)

@@ -18,7 +18,8 @@ from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.extract.facts import Facts
 from foldline.digest.markup import INDENT, REFERENCE, body_of, quote, remove_instructions
 from foldline.digest.status import Status
-from foldline.digest.turns import TurnWriter, without_code
+from foldline.digest.turn_writer import TurnWriter
+from foldline.digest.turns import without_code
 from foldline.fold import Digest, Loss
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
@@ -57,11 +58,12 @@ _ADDED_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
 """
 ADDED_SECTIONS = re.compile(rf"^# (?:{'|'.join(_ADDED_SHARES)})$", re.MULTILINE)
 """The headings of the sections that are added to a model's digest."""
-_MAX_TURNS_SHARE, _TOLD_CHARS = 0.97, 300
+_MAX_TURNS_SHARE, _LEAST_TURNS_SHARE = 0.97, 0.5
 """If the first and the newest prompts are long, the section "Turns" of a large digest gets more than its share.
 
-It gets the length of these prompts, plus `_TOLD_CHARS` characters for the agent's words, but at most the share
-`_MAX_TURNS_SHARE` of the free room.
+It gets the length of these prompts and of the newest replies, but at most the share `_MAX_TURNS_SHARE` of the free
+room. In a small digest, it gets enough room for these prompts and replies in a short form, but at most the share
+`_LEAST_TURNS_SHARE` of the free room.
 """
 _MIN_EARLIER_SHARE, _PROMPTS_SHARE = 0.1, 0.8
 """Limits for an earlier digest, as shares of the room.
@@ -256,8 +258,9 @@ class _LocalDigest:
         for name, lines in (("Plan", status.plan_lines()), ("Files changed", status.file_lines())):
             sections[name] = _fitting(lines, int(room * shares[name]))
         left = room - sum(map(_cost, sections.values())) - _HEADING_CHARS
-        told = min(int(left * _MAX_TURNS_SHARE), prompts + _TOLD_CHARS if prompts else 0)
-        sections["Turns"] = turns.write(max(int(left * shares["Turns"]), told))
+        told = min(int(left * _MAX_TURNS_SHARE), prompts)
+        least = min(int(left * _LEAST_TURNS_SHARE), turns.least_chars)
+        sections["Turns"] = turns.write(max(int(left * shares["Turns"]), told, least))
         left = room - sum(map(_cost, sections.values()))
         sections["Calls"] = _fitting(status.call_lines(), min(int(left * shares["Calls"]), _MAX_CALLS_CHARS))
 

@@ -1,25 +1,19 @@
 """The conversation turn by turn: the user's words, the agent's words, the commands that were run, the changed files.
 
-`TurnLog` collects the turns while messages are read, and `TurnWriter` writes them as entries of a digest. The user's
-words have priority. The first prompt, the newest prompts and corrections are quoted verbatim if they fit. Other prompts
-are shortened, but their names and numbers are kept if possible. The agent's last words in each turn come next, because
-they usually summarise the turn. The newest turns get more room. One scale factor determines all lengths, and it is
-chosen so that the text fits.
+`TurnLog` collects the turns while messages are read. `turn_writer.py` writes them as entries of a digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from foldline.digest.extract.identifiers import names_in
-from foldline.digest.markup import INDENT, quote, quote_lines, turn_entry
 from foldline.human_input import is_correction
-from foldline.plan.timeline import handles_of
 
-_USER_KINDS = frozenset({"refusal", "answer"})
-_RUN_KINDS = frozenset({"ran", "passed", "failed", "interrupted"})
+USER_KINDS = frozenset({"refusal", "answer"})
+RUN_KINDS = frozenset({"ran", "passed", "failed", "interrupted"})
 MAX_AGENT_CHARS, _MAX_PROMPT_CHARS = 4_000, 12_000
 """Maximum numbers of stored characters: for a text of the agent, and for any other text, such as a prompt."""
 _MAX_WORDS, _MAX_FILES, MAX_TURNS = 40, 60, 300
@@ -27,7 +21,7 @@ _MAX_WORDS, _MAX_FILES, MAX_TURNS = 40, 60, 300
 
 The oldest ones are dropped, but the first turn is never dropped.
 """
-_LIVE_TURNS = 3
+LIVE_TURNS = 3
 """Number of newest turns that are kept in full, and whose prompts are quoted verbatim."""
 FORGOTTEN, FIRST_FORGOTTEN, LAST_FORGOTTEN = "forgotten", "first forgotten", "last forgotten"
 """Keys of `Facts.marks` for dropped turns: their number, and the message index of the first and of the last one."""
@@ -74,18 +68,18 @@ class TurnRecord(NamedTuple):
     def user_words(self) -> list[Words]:
         """What the user said: the prompt, refusals and answers."""
         prompt = [Words(self.message_index, self.prompt)] if self.prompt else []
-        return prompt + [words for words in self.words if words.kind in _USER_KINDS and words.text]
+        return prompt + [words for words in self.words if words.kind in USER_KINDS and words.text]
 
     def redacted(self, clean: Callable[[str], str]) -> TurnRecord:
         """The turn with redacted words. Commands and their outcomes were redacted when they were read."""
-        words = [it if it.kind in _RUN_KINDS else it._replace(text=clean(it.text)) for it in self.words]
+        words = [it if it.kind in RUN_KINDS else it._replace(text=clean(it.text)) for it in self.words]
         return self._replace(prompt=clean(self.prompt), words=tuple(words))
 
     def shortened(self) -> TurnRecord:
         """The turn with everything that the user said, but only the last text and the last run of the agent."""
-        last = {("run" if words.kind in _RUN_KINDS else words.kind): words for words in self.words}
+        last = {("run" if words.kind in RUN_KINDS else words.kind): words for words in self.words}
         kept = (last.get("agent"), last.get("run"))
-        one_time = _RUN_KINDS | {"agent"}
+        one_time = RUN_KINDS | {"agent"}
         return self._replace(words=tuple([it for it in self.words if it.kind not in one_time or it in kept]))
 
 
@@ -110,12 +104,12 @@ class TurnLog:
             return
         if last.message_index == index and last.prompt and not is_separate:
             prompt = f"{self.turns.pop().prompt}\n{prompt}"
-        if len(self.turns) > _LIVE_TURNS:
-            self.turns[-_LIVE_TURNS] = self.turns[-_LIVE_TURNS].shortened()
+        if len(self.turns) > LIVE_TURNS:
+            self.turns[-LIVE_TURNS] = self.turns[-LIVE_TURNS].shortened()
         prompt = shorten(prompt, _MAX_PROMPT_CHARS)
         self.turns.append(TurnRecord(index, prompt, is_command=is_command, is_correction=is_correction(prompt)))
         if len(self.turns) > MAX_TURNS:
-            old = enumerate(self.turns[1:-_LIVE_TURNS], start=1)
+            old = enumerate(self.turns[1:-LIVE_TURNS], start=1)
             self._forget(next((at for at, turn in old if not (turn.is_correction or turn.user_words[1:])), 1))
 
     def _forget(self, place: int) -> None:
@@ -134,7 +128,7 @@ class TurnLog:
         text = shorten(words.text, MAX_AGENT_CHARS if words.kind == "agent" else _MAX_PROMPT_CHARS)
         both = [*turn.words, words._replace(text=text)]
         if len(both) > _MAX_WORDS:
-            both.remove(next((it for it in both if it.kind not in _USER_KINDS), both[0]))
+            both.remove(next((it for it in both if it.kind not in USER_KINDS), both[0]))
         self.turns[-1] = turn._replace(words=tuple(both))
 
     def add_change(self, index: int, path: str) -> None:
@@ -216,189 +210,3 @@ def without_code(text: str) -> str:
     """A text without its code blocks."""
     pieces = text.split("```")
     return "".join(pieces[::2]) if len(pieces) % 2 else text
-
-
-# Turns as text
-
-_OTHER, _PROMPT, _CORRECTION, _NEWEST, _FIRST = range(5)
-"""The ranks of entries. Entries with a low rank are left out first.
-
-From low to high: what the agent said, ran or changed; prompts; corrections, refusals and answers; the newest prompts;
-the first prompt.
-"""
-_PROMPT_CHARS, _INPUT_CHARS, _CORRECTION_CHARS, _COMMAND_TEXT_CHARS, _MIN_PROMPT_CHARS = 900, 700, 300, 300, 60
-_CLOSING_CHARS, _MIN_CLOSING_CHARS = (1_900, 1_200, 1_000, 800, 650, 550, 500, 450, 400), 200
-"""Maximum lengths in characters of the agent's last text in a turn, one for each of the newest turns, newest first.
-
-The last number is also used for all older turns. Each length is multiplied by the scale. In the newest turn, the result
-is at least `_MIN_CLOSING_CHARS`.
-"""
-_BETWEEN_CHARS, _BETWEEN_COUNT, _MIN_WORDS_CHARS = 240, (10, 4), 110
-"""Limits for the agent's earlier texts in a turn.
-
-Their maximum length is `_BETWEEN_CHARS` characters, multiplied by the scale. `_BETWEEN_COUNT` is how many are shown in
-the newest and in the second newest turn. Older turns show none.
-
-If the scaled length is below `_MIN_WORDS_CHARS`, the agent's last text is left out, unless it is short enough to fit.
-For earlier texts, half of this number is used.
-"""
-_RUN_CHARS, _RUN_LINE_CHARS, _RUN_COUNT, _LARGE = 150, 110, (5, 3, 2), 0.6
-"""Limits for runs.
-
-A command is cut to about `_RUN_CHARS` characters, multiplied by the scale. Its output line is cut to `_RUN_LINE_CHARS`.
-`_RUN_COUNT` is the maximum number of runs in each of the three newest turns. An older turn shows only its last run, and
-only if the scale exceeds `_LARGE`.
-"""
-_FILE_COUNT = 10
-_ENTRY_CHARS = 20
-"""The approximate number of characters of an entry's speaker and handle."""
-_SCALES, _STEPS = (0.02, 6.0), 9
-
-
-class _Entry(NamedTuple):
-    rank: int
-    text: str
-
-
-class TurnWriter:
-    """Writes the turns as entries. Messages in `kept_indexes` are left out, because the view shows them.
-
-    `only_user` leaves out everything except the user's words.
-    """
-
-    def __init__(self, turns: Sequence[TurnRecord], kept_indexes: Collection[int], *, only_user: bool = False) -> None:
-        self.turns = [_escape_turn(turn, kept_indexes, only_user=only_user) for turn in turns]
-        places = [place for place, turn in enumerate(self.turns) if turn.prompt]
-        self.first = places[0] if places else -1
-        self.important = sorted({*places[:1], *places[-_LIVE_TURNS:]}, key=lambda place: len(self.turns[place].prompt))
-        """The turns whose prompts must be quoted verbatim, the shortest prompt first."""
-        prompts = [self.turns[place].prompt for place in self.important]
-        self.important_chars = sum(len(text) + len(INDENT) * text.count("\n") + _ENTRY_CHARS for text in prompts)
-        self._verbatim: dict[int, int] = {}
-
-    def write(self, room: int) -> list[str]:
-        """The entries of all turns, oldest first, in at most `room` characters."""
-        if not self.turns or room <= 0:
-            return []
-        self._verbatim = self._verbatim_chars(room)
-        low, high = _SCALES
-        best = self._entries(low)
-        steps = _STEPS if _cost(best) <= room else 0
-        if steps and _cost(entries := self._entries(high)) <= room:
-            return [entry.text for entry in entries]
-        for _ in range(steps):
-            scale = (low * high) ** 0.5
-            entries = self._entries(scale)
-            if _cost(entries) <= room:
-                low, best = scale, entries
-            else:
-                high = scale
-        return [entry.text for entry in _fitting(best, room)]
-
-    def _verbatim_chars(self, room: int) -> dict[int, int]:
-        """The number of prompt characters to quote, for each turn in `important`.
-
-        Room is given to short prompts first.
-        """
-        chars = {}
-        room -= _ENTRY_CHARS * len(self.important)
-        for done, place in enumerate(self.important):
-            length = len(self.turns[place].prompt)
-            chars[place] = min(length, max(_MIN_PROMPT_CHARS, room // (len(self.important) - done)))
-            room -= chars[place]
-        return chars
-
-    def _entries(self, scale: float) -> list[_Entry]:
-        last = len(self.turns) - 1
-        return [
-            entry for place, turn in enumerate(self.turns) for entry in self._turn(place, last - place, turn, scale)
-        ]
-
-    def _turn(self, place: int, age: int, turn: TurnRecord, scale: float) -> Iterator[_Entry]:
-        if turn.prompt:
-            rank = _CORRECTION if turn.is_correction else _PROMPT
-            rank = _FIRST if place == self.first else _NEWEST if place in self._verbatim else rank
-            least = _CORRECTION_CHARS if rank == _CORRECTION else _MIN_PROMPT_CHARS
-            most = self._verbatim.get(place) or max(least, int(_PROMPT_CHARS * min(1.0, scale * 1.6)))
-            yield _Entry(rank, turn_entry("user", shorten_request(turn.prompt, most), turn.message_index))
-        replies = [words for words in turn.words if words.kind == "agent"]
-        runs = [words for words in turn.words if words.kind in _RUN_KINDS]
-        count = _RUN_COUNT[age] if age < len(_RUN_COUNT) else int(scale > _LARGE)
-        count = min(count, (age == 0) + int(8 * scale))
-        shown = {*replies[-1 - (_BETWEEN_COUNT[age] if age < len(_BETWEEN_COUNT) else 0) :], *runs[len(runs) - count :]}
-        for words in turn.words:
-            if words.kind in _USER_KINDS:
-                most = int(_INPUT_CHARS * min(2.0 if age < _LIVE_TURNS else 1.0, scale * 1.6))
-                text = shorten_request(words.text, max(_CORRECTION_CHARS, most))
-                yield _Entry(_CORRECTION, turn_entry(words.kind, text, words.message_index))
-            elif words.kind == "command":
-                text = shorten(words.text, _COMMAND_TEXT_CHARS)
-                yield _Entry(_OTHER, turn_entry(words.kind, text, words.message_index))
-            elif words in shown and words.kind in _RUN_KINDS:
-                yield _Entry(_OTHER, _run_entry(words, scale))
-            elif words in shown:
-                for line in _reply_entry(words, age, scale, is_last=words is replies[-1]):
-                    yield _Entry(_OTHER, line)
-        if age < _LIVE_TURNS and turn.files:
-            yield _Entry(_OTHER, _changes(turn))
-
-
-def _escape_turn(turn: TurnRecord, kept: Collection[int], *, only_user: bool) -> TurnRecord:
-    """The turn with escaped texts.
-
-    If a text contains code blocks, its `line` is set to the text without these blocks. This shorter text is shown if
-    the whole text does not fit.
-    """
-    words = [it for it in turn.words if it.message_index not in kept and (not only_user or it.kind in _USER_KINDS)]
-    escaped = [
-        it._replace(text=quote(it.text), line=quote(it.line[:_RUN_LINE_CHARS]))
-        if it.kind in _RUN_KINDS
-        else it._replace(text=quote_lines(it.text), line=quote_lines(without_code(it.text)) if "```" in it.text else "")
-        for it in words
-    ]
-    return turn._replace(
-        prompt=quote_lines(turn.prompt) if turn.message_index not in kept else "",
-        words=tuple(escaped),
-        files=() if only_user else tuple([file for file in turn.files if file[2] not in kept]),
-    )
-
-
-def _reply_entry(words: Words, age: int, scale: float, *, is_last: bool) -> Iterator[str]:
-    most, least = int(_BETWEEN_CHARS * scale), _MIN_WORDS_CHARS // 2
-    if is_last:
-        most, least = int(_CLOSING_CHARS[min(age, len(_CLOSING_CHARS) - 1)] * scale), _MIN_WORDS_CHARS
-        most = max(most, _MIN_CLOSING_CHARS) if age == 0 else most
-    if most >= least or (is_last and len(words.text) <= most):
-        text = words.text if len(words.text) <= most else words.line or words.text
-        yield turn_entry("agent", shorten(text, most), words.message_index)
-
-
-def _run_entry(words: Words, scale: float) -> str:
-    command = shorten(words.text, int(_RUN_CHARS * min(1.5, scale)) + 40)
-    shown = f"{words.kind.capitalize()}: {command}{f' → {words.line}' if words.line else ''}"
-    return f"{shown} [{handles_of((words.call_index, words.message_index))}]"
-
-
-def _changes(turn: TurnRecord) -> str:
-    names = [f"{path.rpartition('/')[2]}{f' ×{times}' if times > 1 else ''}" for path, times, _ in turn.files]
-    more = f" and {len(names) - _FILE_COUNT} more" if len(names) > _FILE_COUNT else ""
-    handles = handles_of((turn.files[0][2], turn.files[-1][2]))
-    return f"Changed: {quote(', '.join(names[-_FILE_COUNT:]))}{more} [{handles}]"
-
-
-def _cost(entries: Sequence[_Entry]) -> int:
-    return sum([len(entry.text) + 1 for entry in entries])
-
-
-def _fitting(entries: list[_Entry], room: int) -> list[_Entry]:
-    """The entries that fit. The entries with the lowest rank are left out first.
-
-    Among entries of equal rank, older entries are left out first.
-    If even the first prompt is too long, the result is empty.
-    """
-    excess, dropped = _cost(entries) - room, set[int]()
-    for place in sorted(range(len(entries)), key=lambda place: entries[place].rank):
-        if excess > 0:
-            dropped.add(place)
-            excess -= len(entries[place].text) + 1
-    return [entry for place, entry in enumerate(entries) if place not in dropped]

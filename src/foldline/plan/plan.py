@@ -308,7 +308,7 @@ class _FoldDraft:
         """Indexes of the messages before the cut that belong to steps with an unanswered call.
 
         A step is left out if a later prompt has a reply, because the conversation then went on without the result. The
-        digest names the call as open. The newest steps are taken first, up to `OPEN_SHARE` of the window.
+        digest says so. The newest steps are taken first, up to `OPEN_SHARE` of the window.
         """
         timeline, room = self.timeline, int(OPEN_SHARE * self.load.usable)
         kept: set[int] = set()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from foldline.digest.extract.call_facts import MAX_PER_KIND, CallReader
-from foldline.digest.extract.facts import NO_REPORT, NO_RESULT, Fact, Facts, PendingCall
+from foldline.digest.extract.facts import LEFT_OPEN, NO_REPORT, NO_RESULT, Fact, Facts, PendingCall
 from foldline.digest.extract.identifiers import Origin
 from foldline.digest.markup import MARKED_DONE, is_local_digest, read_entries
 from foldline.digest.turns import MAX_AGENT_CHARS, Words
@@ -33,7 +33,7 @@ identifiers. The same is true for old calls that only read something.
 """
 _CLEANED_TEXTS = 64
 """Number of texts whose redacted form is cached. The text of a message is needed once for each of its calls."""
-_OPEN_CALL = re.compile(rf"(.+) \((\S+)\){NO_RESULT}")
+_OPEN_CALL = re.compile(rf"(.+) \((\S+)\)(?:{NO_RESULT}|{LEFT_OPEN})")
 _RUNNING = re.compile(rf".+: (\S+){NO_REPORT}")
 _CHANGED_FILE = re.compile(r"(\S+)(?: ×(\d{1,6}))?(?:: (.+))?")
 """Matches an entry for a changed file: its path, how often it was changed, and what was changed."""

@@ -23,12 +23,14 @@ from typing import NamedTuple
 
 from foldline.digest.extract.file_contents import FileContents
 from foldline.digest.extract.identifiers import IdentifiedLine, Identifier
-from foldline.digest.turns import TurnRecord, Words
+from foldline.digest.turns import LIVE_TURNS, TurnRecord, Words
 from foldline.message import Message, ToolCall
 from foldline.tool_calls import InterpretedCall
 
-NO_RESULT, NO_REPORT = ": no result yet", " runs, no report yet"
-"""The last words of an entry for a call without a result, and of an entry for background work without a report."""
+NO_RESULT, LEFT_OPEN, NO_REPORT = ": no result yet", ": no result, the work went on without it", " runs, no report yet"
+"""The last words of entries: for a call without a result, for such a call after later turns, and for background work
+without a report.
+"""
 
 
 class Fact(NamedTuple):
@@ -116,12 +118,18 @@ class Facts:
         return "\n".join([words.text for words in self.user_words])
 
     def open_work(self, kept_indexes: Collection[int] = ()) -> list[Fact]:
-        """Calls without a result and background work without a report, newest first."""
-        found = [
-            Fact("waiting", f"{call.words} ({name}){NO_RESULT}", (call.message_index,), name)
-            for name, call in self.pending.items()
-            if name and call.words
-        ]
+        """Calls without a result and background work without a report, newest first.
+
+        If the agent replied to a later prompt, the call was probably interrupted. Such a call is named only if there
+        are few later replies.
+        """
+        replied = [turn.message_index for turn in self.turns if any(words.kind == "agent" for words in turn.words)]
+        found = []
+        for name, call in self.pending.items():
+            later = sum(index > call.message_index for index in replied[-LIVE_TURNS:])
+            if name and call.words and later < LIVE_TURNS:
+                text = f"{call.words} ({name}){LEFT_OPEN if later else NO_RESULT}"
+                found.append(Fact("waiting", text, (call.message_index,), name))
         found += [fact for fact in self.facts.values() if fact.kind == "background"]
         found = [fact for fact in found if fact.indexes[-1] not in kept_indexes]
         return sorted(found, key=lambda fact: -fact.indexes[-1])

@@ -1,0 +1,70 @@
+"""The turns of a local digest that has too little room for all of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from foldline import Session
+from foldline.digesters import local_digest
+from foldline.policy import Policy
+from support.work import Work
+
+REQUEST = re.compile(r"^User: Please check module mod(\d+) and", re.MULTILINE)
+REPLY = re.compile(r"^Agent: Module mod(\d+) has a race", re.MULTILINE)
+FIRST, END = 200, 300
+
+
+def add_turn(work: Work, number: int, *, more: str = "") -> None:
+    work.ask(f"Please check module mod{number} and report. {more}")
+    work.call("bash", "ok line\n" * 300, command=f"pytest tests/test_mod{number}.py")
+    work.say(f"Module mod{number} has a race in the queue: fixed by a lock, error rate {7 * number} ppm. {more}")
+
+
+def shown_turns(digest: str) -> tuple[list[int], list[int]]:
+    """The numbers of the turns whose request is shown, and of those whose reply is shown."""
+    requests, replies = ([int(found) for found in pattern.findall(digest)] for pattern in (REQUEST, REPLY))
+    return requests, replies
+
+
+@pytest.mark.parametrize("cap", [1_000, 2_000, 4_000, 8_000, 16_000])
+@pytest.mark.parametrize("more", ["", "It is so because of what was seen there. " * 15])
+def test_the_newest_turns_keep_request_and_reply_and_older_turns_lose_the_reply_first(cap: int, more: str) -> None:
+    work = Work()
+    for number in range(FIRST, END):
+        add_turn(work, number, more=more)
+    digest = local_digest(work.messages, cap=cap, size=len)
+    requests, replies = shown_turns(digest)
+    least = 2 if more and cap == 1_000 else 3
+    assert len(replies) >= max(least, len(requests) // 4)
+    assert requests == [FIRST, *range(END + 1 - len(requests), END)]
+    assert replies == [*range(END - len(replies), END)]
+    assert len(replies) <= len(requests)
+
+
+def test_the_newest_replies_outlive_many_folds() -> None:
+    session = Session(policy=Policy.preset("balanced").but(window_tokens=12_000, reply_tokens=1_000))
+    work = Work()
+    for number in range(FIRST, END):
+        done = len(work.messages)
+        add_turn(work, number)
+        session.add(*work.messages[done:])
+        session.view()
+    digest = next(message.text for message in session.view().messages if "# Turns" in message.text)
+    requests, replies = shown_turns(digest)
+    assert session.folds > 20
+    assert len(replies) >= 10
+    assert replies == [*range(replies[0], replies[-1] + 1)]
+    assert replies[-1] >= requests[-1] - 1  # the view shows the reply to the newest request
+    assert f"mod{replies[-1]} has a race in the queue: fixed by a lock, error rate {7 * replies[-1]} ppm." in digest
+
+
+@pytest.mark.parametrize("cap", [3_000, 9_000])
+def test_long_new_prompts_leave_room_for_the_newest_replies(cap: int) -> None:
+    work = Work()
+    for number in range(5):
+        add_turn(work, number, more="Say exactly what is wrong with it. " * 100)
+    requests, replies = shown_turns(local_digest(work.messages, cap=cap, size=len))
+    assert requests[-3:] == [2, 3, 4]
+    assert replies[-3:] == [2, 3, 4]
