@@ -61,6 +61,7 @@ def chromium() -> Iterator[Browser]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
     if not CHROMIUM:
         pytest.skip("Chromium is not installed: apt install chromium, or set FOLDLINE_CHROMIUM to its path")
+    sync_api.expect.set_options(timeout=20_000)  # a busy machine is slow; a test that passes does not wait
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
