@@ -63,7 +63,7 @@ def views(session: str) -> dict[str, str]:
         "window": tab("window"),
         "transcript": tab("transcript"),
         "message": tab("transcript", message=96),
-        "compare": tab("window", request=31, against=20),
+        "compare": tab("window", request=29, against=20),
         "found": tab("transcript", message=20, find="prune_arrival_ratio"),
         "folds": tab("folds", fold=4),
         "recall": tab("recall", q="prune_arrival_ratio"),

@@ -147,7 +147,7 @@ def test_a_fold_is_undone_and_made_again(visitor: Visit, example: Ledger) -> Non
     expect(page.get_by_text(re.compile("^Taken back on "))).to_be_visible()
     assert example.session(NAME).folds == folds - 1
     undo(page)
-    toast(page, f"Fold {folds} applies again: ~17k of 22k")
+    toast(page, f"Fold {folds} applies again: ~11k of 22k")
     expect(page.get_by_role("button", name="Unfold…")).to_be_visible()
     assert example.session(NAME).folds == folds
 

@@ -350,11 +350,11 @@ def test_a_message_before_the_fold_cannot_be_folded_again(folded_page: TestClien
 
 
 def test_pins_are_added_and_removed(folded_page: TestClient) -> None:
-    assert post(folded_page, "pin", handle="#45", name="port", **TALK)["pins"] == ["port"]
+    assert post(folded_page, "pin", handle="#46", name="port", **TALK)["pins"] == ["port"]
     rows = get(folded_page, "session", **TALK)["pins"]
     assert [(row["message"], row["by"], row["block"]) for row in rows] == [
         (1, "policy", "pins"),
-        (45, "pin", "pins"),
+        (46, "pin", "pins"),
     ]
     assert all(row["tokens"] > 0 for row in rows)
     assert post(folded_page, "unpin", name="port", **TALK)["pins"] == []

@@ -83,20 +83,20 @@ def test_the_window_names_its_blocks_marks_and_contents(visitor: Visit) -> None:
     expect(page.get_by_role("button", name="Copy handle")).to_be_visible()
 
 
-def test_the_cause_of_the_miss_at_request_31_is_named(visitor: Visit) -> None:
+def test_the_cause_of_the_miss_at_request_29_is_named(visitor: Visit) -> None:
     page = visitor.session()
     slider = page.get_by_role("slider", name="Request")
-    slider.fill("31")
-    expect(page.get_by_role("heading", name="Request 31")).to_be_visible()
+    slider.fill("29")
+    expect(page.get_by_role("heading", name="Request 29")).to_be_visible()
     expect(
         page.get_by_text(re.compile("Cache miss: [0-9.]+k tokens.*the cache expired, 25 minutes after"))
     ).to_be_visible()
     slider.press("ArrowRight")
-    expect(page.get_by_role("heading", name="Request 32")).to_be_visible()
+    expect(page.get_by_role("heading", name="Request 30")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("tool results"))).to_contain_text(re.compile("[+−]"))
     page.get_by_text(re.compile("cache misses: ")).click()
-    page.get_by_role("button", name="Request 31").click()
-    expect(page.get_by_role("heading", name="Request 31")).to_be_visible()
+    page.get_by_role("button", name="Request 29").click()
+    expect(page.get_by_role("heading", name="Request 29")).to_be_visible()
 
 
 def test_a_cause_links_the_summary_that_came_in(chromium: Browser) -> None:
@@ -253,7 +253,7 @@ def test_a_lost_fact_leads_to_the_place_where_it_stands(visitor: Visit) -> None:
     assert count > 20
     every.click()
     expect(page.locator(".facts li")).to_have_count(count)
-    fact = page.locator(".facts a").nth(1)
+    fact = page.locator(".facts a").nth(0)
     text = fact.locator("bdi").inner_text()
     fact.click()
     found = page.locator(".m-open mark").first

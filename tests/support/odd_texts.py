@@ -93,6 +93,21 @@ def _hex_dump(chance: random.Random) -> str:
     return f"{chance.randrange(1 << 20) * 16:08x}: {pairs}  {shown}\n"
 
 
+def _offset_dump(chance: random.Random) -> str:
+    return f"{chance.randrange(1 << 12) * 16:08x}  {chance.randbytes(16).hex(' ')}\n"
+
+
+def _records(chance: random.Random) -> str:
+    record = {"id": chance.randint(0, 10**9), "k": "".join(chance.choices(string.ascii_letters[:29], k=8))}
+    return json.dumps(record) + ", "
+
+
+def _box_table(chance: random.Random) -> str:
+    rows = [f"│ {_name(chance):8} │ {_two(chance):6} │\n" for _ in range(2)]
+    rule = f"├{'─' * 10}┼{'─' * 8}┤\n"
+    return f"┌{'─' * 10}┬{'─' * 8}┐\n{rule.join(rows)}└{'─' * 10}┴{'─' * 8}┘\n"
+
+
 def _minified_json(chance: random.Random) -> str:
     record = {_letter(chance): chance.randint(0, 9), "v": [chance.randint(0, 9) for _ in range(6)], "k": None}
     return json.dumps(record, separators=(",", ":")) + ","
@@ -179,6 +194,10 @@ _NUMBERS: dict[str, Piece] = {
     "a JSON matrix of digits": lambda chance: f"[{_row(_digit, ',', columns=8, end='')(chance)}],",
     "a printed matrix": lambda chance: f"[{_row(_decimal(-9, 9, 8), '  ', columns=4, end='')(chance)}]\n",
     "a sparse matrix": lambda chance: f"{chance.randint(0, 999)} {chance.randint(0, 999)} {_digit(chance)}\n",
+    "floats": lambda chance: f"{chance.random()} ",
+    "a table of floats": _row(lambda chance: str(round(chance.uniform(0, 100), 4)), ",", columns=8),
+    "integers": lambda chance: f"{chance.randint(0, 10**9)} ",
+    "JSON with integers": _records,
     "bits": _letters("01", 8, 8),
     "bits without spaces": _letters("01", 64, 64, "\n"),
     "octal": _letters("01234567", 3, 3),
@@ -196,6 +215,8 @@ _NUMBERS: dict[str, Piece] = {
     "MAC addresses": _mac,
     "UUIDs": lambda chance: str(uuid.UUID(bytes=chance.randbytes(16))) + "\n",
     "a hex dump": _hex_dump,
+    "a hex dump with offsets": _offset_dump,
+    "hashes of files": lambda chance: f"{chance.randbytes(20).hex()}  file{chance.randint(0, 99)}.txt\n",
     "hex between tabs": _row(_number(0, 255, "02x"), "\t"),
     "hex between spaces": _row(_number(0, 255, "02X"), " "),
     "colours": lambda chance: f"#{chance.randrange(1 << 24):06x};",
@@ -232,6 +253,7 @@ _NOTATIONS: dict[str, Piece] = {
     "camel case": lambda chance: _capital(chance) + _letter(chance),
     "alternating case": lambda chance: _letter(chance) + _capital(chance),
     "letters and digits": lambda chance: _letter(chance) + _digit(chance),
+    "random letters": _letters(string.ascii_letters, 60, 60, ""),
     "snake case": lambda chance: _letter(chance) + _letter(chance) + "_",
     "consonants": _letters("bcdfghjklmnpqrstvwxz", 3, 9),
     "leet": _letters("4b3d1f9hijklmn0pqr57", 3, 9),
@@ -245,6 +267,7 @@ _LAYOUT: dict[str, Piece] = {
     "indentation by tabs": lambda chance: "\t" * chance.randint(0, 7) + "}\n",
     "indentation by spaces": lambda chance: " " * chance.randint(0, 24) + "}\n",
     "odd indentation": lambda chance: " " * chance.choice((1, 3, 5, 7, 9, 11, 13)) + _letter(chance) + "\n",
+    "deep indentation": lambda chance: " " * chance.randint(0, 40) + "x\n",
     "tabs and spaces": lambda chance: chance.choice("\t ") * chance.randint(1, 3),
     "letters after many spaces": lambda chance: " " * chance.randint(2, 60) + _letter(chance),
     "dotted lines": lambda chance: "." * chance.randint(1, 40) + _digit(chance) + "\n",
@@ -264,6 +287,7 @@ _LAYOUT: dict[str, Piece] = {
     "boxes": lambda chance: chance.choice(
         ("┌──┬──┬──┐\n", "├──┼──┼──┤\n", f"│ {_digit(chance)} │ {_letter(chance)} │  │\n")
     ),
+    "box tables": _box_table,
     "blocks": _any_of(*"█▓▒░▀▄▌▐ \n"),
     "sparklines": _any_of(*"▁▂▃▄▅▆▇█"),
     "arrows": _any_of(*"←↑→↓↔⇒⇐⇔⟶↦"),
@@ -307,6 +331,7 @@ _SCRIPTS: dict[str, Piece] = {
     "Latin with accents": _among((0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x17F)),
     "Vietnamese": _words("đây là một bài kiểm tra không mở được tệp lỗi hệ thống xin thử lại"),
     "pinyin": _words("nǐ hǎo mā má mǎ mà zhōng guó xiè nǚ lǜ wǒ"),
+    "Han": _among((0x4E00, 0x9FA5)),
     "one Han character per line": lambda chance: chr(chance.randint(0x4E00, 0x9FA5)) + "\n",
     "Han characters and digits": lambda chance: chance.choice("年月日时分秒元第") + _digit(chance),
     "private use": _among((0xE000, 0xF8FF)),

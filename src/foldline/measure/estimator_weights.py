@@ -5,43 +5,41 @@ from __future__ import annotations
 import json
 import pkgutil
 from functools import cache
+from itertools import chain
+from operator import mul
 from typing import Any, NamedTuple
 
+from foldline.measure.feature_counts import ASCII_FEATURES, OTHER_FEATURES, FeatureCounts, Patterns
 from foldline.measure.text_features import ASCII_CLASSES, pair_code
 
 
 class Weights(NamedTuple):
-    """The number of tokens that each occurrence of a feature adds, for one family of vocabularies.
+    """The number of tokens that each occurrence of a feature adds."""
 
-    ASCII patterns are kept separate, because a pure ASCII text needs no other patterns.
-    """
-
-    ascii: tuple[tuple[bytes, float], ...]
-    pairs: tuple[tuple[int, float], ...]
-    tab_pairs: tuple[tuple[int, float], ...]
-    """The pairs with a tab or another control character. They are skipped if a text has no such character."""
-    other: tuple[tuple[bytes, float], ...]
-    scripts: tuple[tuple[int, tuple[tuple[bytes, float], ...]], ...]
-    """Corrections for scripts, grouped by the first byte of their characters.
-
-    If that byte is not in a text, its whole group is skipped.
-    """
+    features: tuple[float, ...]
     repeats: tuple[float, ...]
     """For each ASCII character, the number of tokens that one more repetition adds to a long run, such as `-----`."""
-    box: float
-    solid: float
-    lone: float
-    clusters: float
-    rare_letters: float
-    nul: float
-    alphabet: float
-    uncommon: float
-    rare: float
-    rare_bytes: float
-    rules: float
-    capitals: float
-    sequences: float
-    bars: float
+
+    def tokens(self, found: FeatureCounts) -> float:
+        """The number of tokens of a text with these features."""
+        tokens = sum(map(mul, found.counts, self.features), 0.5)
+        if found.repeats:
+            tokens += sum(self.repeats[byte] * number for byte, number in found.repeats.items())
+        return tokens
+
+
+class Family(NamedTuple):
+    """The patterns and the weights of a family of vocabularies."""
+
+    patterns: Patterns
+    weights: Weights
+    least: Weights | None
+    """The weights of the lowest likely count, for a family whose vocabularies are not public."""
+
+    def tokens(self, found: FeatureCounts) -> float:
+        """The number of tokens of a text with these features."""
+        tokens = self.weights.tokens(found)
+        return max(tokens, self.least.tokens(found)) if self.least else tokens
 
 
 @cache
@@ -56,28 +54,60 @@ def families() -> tuple[str, ...]:
 
 
 @cache
-def weights_of(family: str) -> Weights:
-    """The weights of one family of vocabularies."""
+def family_of(name: str) -> Family:
+    """The patterns and the weights of one family of vocabularies."""
     data = _data()
-    mine = data["families"][family]
-    patterns: dict[str, float] = dict(zip(data["patterns"], mine["patterns"], strict=True))
-    # box drawing is counted by bytes, because its byte class (E2) also contains quotes and dashes
-    box = patterns.pop("box")
-    plain = {pattern for pattern in patterns if set(ASCII_CLASSES).issuperset(pattern)}
-    pairs = {pattern for pattern in plain if len(pattern) == len(set(pattern)) == 2}
-    scripts: dict[int, list[tuple[bytes, float]]] = {}
-    for prefixes, weight in zip(data["scripts"].values(), mine["scripts"], strict=True):
-        for prefix in map(bytes.fromhex, prefixes):
-            if weight:
-                scripts.setdefault(prefix[0], []).append((prefix, weight))
-    return Weights(
-        ascii=tuple((key.encode(), weight) for key, weight in patterns.items() if key in plain - pairs),
-        pairs=tuple((pair_code(key), weight) for key, weight in patterns.items() if key in pairs and "t" not in key),
-        tab_pairs=tuple((pair_code(key), weight) for key, weight in patterns.items() if key in pairs and "t" in key),
-        other=tuple((key.encode(), weight) for key, weight in patterns.items() if key not in plain),
-        scripts=tuple((lead, tuple(found)) for lead, found in scripts.items()),
-        repeats=tuple(2.0 ** -int(digit) for digit in mine["repeats"]),
-        box=box,
-        solid=mine["solid"],
-        **dict(zip(data["dense"], mine["dense"], strict=True)),
+    mine = data["families"][name]
+    parts = [(mine, 1.0)]
+    if "least_ratio" in mine:
+        parts.append((data["least"], mine["least_ratio"]))
+    tables = [_by_feature(part, factor) for part, factor in parts]
+    patterns, features = _patterns({key for table in tables for key, weight in table.items() if weight})
+    weights = [
+        Weights(
+            tuple(table[feature] for feature in features),
+            tuple(factor * 2.0 ** -int(digit) for digit in part["repeats"]),
+        )
+        for table, (part, factor) in zip(tables, parts, strict=True)
+    ]
+    return Family(patterns, weights[0], weights[1] if len(weights) > 1 else None)
+
+
+def _by_feature(part: Any, factor: float) -> dict[str, float]:
+    """The weight of each feature, times a factor.
+
+    The key is a pattern, the hexadecimal digits with which a character begins, or the name of another feature.
+    """
+    data = _data()
+    found = dict(zip((*data["patterns"], *data["dense"]), (*part["patterns"], *part["dense"]), strict=True))
+    for beginnings, weight in zip(data["scripts"].values(), part["scripts"], strict=True):
+        for beginning in beginnings:
+            found[beginning] = weight
+    found["solid"] = part["solid"]
+    return {feature: factor * weight for feature, weight in found.items()}
+
+
+def _patterns(used: set[str]) -> tuple[Patterns, tuple[str, ...]]:
+    """The patterns among these features, and all features in the order in which they are counted."""
+    data = _data()
+    patterns = [pattern for pattern in data["patterns"] if pattern in used and pattern not in OTHER_FEATURES]
+    plain = [pattern for pattern in patterns if set(ASCII_CLASSES).issuperset(pattern)]
+    pairs = [pattern for pattern in plain if len(pattern) == len(set(pattern)) == 2]
+    longer = [pattern for pattern in plain if pattern not in pairs]
+    words, signs = [key for key in longer if "a" in key], [key for key in longer if "a" not in key]
+    plain_pairs, tab_pairs = [key for key in pairs if "t" not in key], [key for key in pairs if "t" in key]
+    other = [pattern for pattern in patterns if pattern not in plain]
+    scripts: dict[int, list[str]] = {}
+    for beginning in (text for beginnings in data["scripts"].values() for text in beginnings if text in used):
+        scripts.setdefault(bytes.fromhex(beginning)[0], []).append(beginning)
+    found = Patterns(
+        words=tuple(map(str.encode, words)),
+        signs=tuple(map(str.encode, signs)),
+        pairs=tuple(map(pair_code, plain_pairs)),
+        tab_pairs=tuple(map(pair_code, tab_pairs)),
+        other=tuple(map(str.encode, other)),
+        scripts=tuple((lead, tuple(map(bytes.fromhex, group))) for lead, group in scripts.items()),
     )
+    beginnings = chain.from_iterable(scripts.values())
+    order = (*words, *signs, *plain_pairs, *tab_pairs, *ASCII_FEATURES, *other, *beginnings, *OTHER_FEATURES)
+    return found, order

@@ -37,9 +37,8 @@ UNBROKEN = bytes(ord("w") if chr(byte) in "+/" or chr(CLASSES[byte]) in "aA0" el
 ASCII_CLASSES = "aA0_ntp"
 _ASCII = bytes(range(128))
 _CODES = bytes(max(ASCII_CLASSES.find(chr(letter)), -1) % 8 for letter in CLASSES)
-_LETTERS = bytes({"a": 3, "A": 5}.get(chr(letter), 0) for letter in CLASSES)
-"""A table for `bytes.translate`: bit 0 is set for every ASCII letter, bit 1 for lowercase letters, bit 2 for capitals.
-"""
+_LETTERS = bytes({"a": 3, "A": 1}.get(chr(letter), 0) for letter in CLASSES)
+"""A table for `bytes.translate`: bit 0 is set for every ASCII letter, bit 1 for lowercase letters."""
 
 
 def pair_code(pattern: str) -> int:
@@ -48,13 +47,29 @@ def pair_code(pattern: str) -> int:
     return first * 16 + second
 
 
+_WORD_PAIRS = bytes([pair_code("aa")])
+_AFTER_OTHER = 7 << 4
+_SECOND = bytes(ord((ASCII_CLASSES + "x")[code & 7]) for code in range(256))
+
+
 def class_pairs(raw: bytes) -> bytes:
     """One code for each byte. The code stands for the class of the previous byte and the class of the byte itself.
 
-    Counting one code is three times as fast as counting a pattern of two classes.
+    The first byte counts as a byte after a character that is not ASCII. Counting one code is three times as fast as
+    counting a pattern of two classes.
     """
     codes = int.from_bytes(raw.translate(_CODES), "little")
-    return (codes | codes << 12).to_bytes(len(raw) + 2, "little")[1:-2]
+    return (codes | codes << 12 | _AFTER_OTHER).to_bytes(len(raw) + 2, "little")[:-2]
+
+
+def without_word_pairs(pairs: bytes) -> bytes:
+    """The codes without the pairs of two lowercase letters: half of all codes, and no weight is for them."""
+    return pairs.translate(None, _WORD_PAIRS)
+
+
+def classes_of_pairs(pairs: bytes) -> bytes:
+    """The class of the second byte of each pair. All classes that are not ASCII are `x`."""
+    return pairs.translate(_SECOND)
 
 
 def lone_letters(raw: bytes) -> tuple[int, int]:
@@ -65,9 +80,7 @@ def lone_letters(raw: bytes) -> tuple[int, int]:
     """
     letters = int.from_bytes(raw.translate(_LETTERS), "little")
     lone = letters & ~(letters << 8 | letters >> 8)
-    bits = lone.to_bytes(len(raw), "little")
-    capitals = bits.count(5)
-    return lone.bit_count() - bits.count(4) - capitals, capitals
+    return lone.bit_count(), lone.to_bytes(len(raw), "little").count(1)
 
 
 _BASES = bytes(ord("b") if chr(byte) in "acgtuACGTU" else 0 for byte in range(256))
@@ -98,11 +111,6 @@ def consonants(raw: bytes) -> tuple[int, int]:
     return letters.count(b"cccc"), letters.count(b"cj")
 
 
-LONG_RUNS = (b"p" * 8, b"a" * 16, b"A" * 8, b"0" * 8, b"n" * 8, b"t" * 8)
-"""Runs of one byte class. `cut_repeats` is called only for a text with one of them, to save time.
-
-The run of lowercase letters is longer, because many words have eight or more letters.
-"""
 _SEVEN = bytes(7)
 _EQUAL = re.compile(rb"\0+")
 _NO_SPACES = bytes(byte if byte != 0x20 and byte < 0x80 else byte ^ 0x80 for byte in range(256))
@@ -117,7 +125,8 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
     # a byte of `differences` is 0 if the next byte is equal
     differences = (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")
     kept, repeats, start = [], dict[int, int](), 0
-    first = differences.find(_SEVEN)
+    if (first := differences.find(_SEVEN)) < 0:
+        return raw, repeats
     while first >= 0 and (match := _EQUAL.match(differences, first)):
         byte, end = raw[first], match.end()
         kept.append(raw[start:first])
