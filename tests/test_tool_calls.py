@@ -30,6 +30,10 @@ CALLS: list[tuple[str, dict[str, Any], str, str]] = [
     ("mcp__files__write_file", {"path": "a.py", "content": "x"}, "edit", "a.py"),
     ("put", {"filePath": "a.py", "contents": "x"}, "edit", "a.py"),
     ("apply_patch", {"input": PATCH}, "edit", "src/a.py"),
+    ("apply_patch", {"input": PATCH.replace("\n", "\r\n")}, "edit", "src/a.py"),
+    ("shell", {"command": ["apply_patch", PATCH]}, "edit", "src/a.py"),
+    ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, "edit", "src/a.py"),
+    ("exec_command", {"cmd": f"cd /w && apply_patch <<'EOF'\n{PATCH}\nEOF"}, "edit", "src/a.py"),
     ("Bash", {"command": "go test ./...", "description": "Run the tests"}, "run", ""),
     ("shell", {"command": ["bash", "-lc", "cd /w && go test ./... 2>&1 | tail"]}, "run", ""),
     ("exec", {"cmd": "go test ./...", "path": "/w"}, "run", ""),
@@ -65,6 +69,10 @@ def test_prune_digest_and_watch_read_a_call_alike(name: str, arguments: dict[str
 def test_a_patch_is_an_edit_as_free_text_and_as_an_argument(patch: str) -> None:
     call = interpret_call(ToolCall(id="c", name="apply_patch", arguments=patch, kind="custom"), "")
     assert (call.kind, call.path) == ("edit", "src/a.py")
+
+
+def test_a_command_that_only_contains_a_patch_is_a_run() -> None:
+    assert call_kind("exec_command", {"cmd": f"cat > note.txt <<'EOF'\n{PATCH}\nEOF"}) == "run"
 
 
 def test_an_edit_of_several_files_names_them_all() -> None:

@@ -117,7 +117,7 @@ def call_kind(name: str, arguments: dict[str, Any]) -> str:
     if command_of(arguments):
         return "run"
     if not _first_text(arguments, _PATHS):
-        return "edit" if patched_files(_first_text(arguments, _PATCHES)) else ""
+        return "edit" if patched_files(_patch_of(arguments)) else ""
     return _kind_beside_path(name, arguments)
 
 
@@ -153,13 +153,23 @@ def edited_files(name: str, arguments: dict[str, Any]) -> list[str]:
         return []
     path = _first_text(arguments, _PATHS)
     if not path:
-        return patched_files(_first_text(arguments, _PATCHES))
+        return patched_files(_patch_of(arguments))
     return [path] if _kind_beside_path(name, arguments) == "edit" else []
 
 
 def patched_files(patch: str) -> list[str]:
     """The files that a patch in Codex's format changes."""
-    return _PATCHED_FILE.findall(patch) if "*** " in patch else []
+    return [path.strip() for path in _PATCHED_FILE.findall(patch)] if "*** " in patch else []
+
+
+def _patch_of(arguments: dict[str, Any]) -> str:
+    """The patch in Codex's format that a call applies, as an argument or with the command `apply_patch`."""
+    command = _command_text(arguments, _SHELL_COMMANDS)
+    return command if _applies_patch(command) else _first_text(arguments, _PATCHES)
+
+
+def _applies_patch(command: str) -> bool:
+    return "*** Begin Patch" in command and _CHANGE_FOLDER.sub("", command, count=1).lstrip().startswith("apply_patch")
 
 
 def replacements(arguments: dict[str, Any]) -> list[tuple[str, str]]:
@@ -196,8 +206,13 @@ def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> st
     """The command or program that a call runs; "" for other calls.
 
     If the arguments contain a path and the command is one word, the word names an operation of the tool. Then "" is
-    returned.
+    returned. The same holds for a command that only applies a patch, because such a call is an edit.
     """
+    command = _command_text(arguments, keys)
+    return "" if _applies_patch(command) else command
+
+
+def _command_text(arguments: dict[str, Any], keys: Iterable[str]) -> str:
     for key in keys:  # this runs for every event of a watched agent, and a loop is faster than a generator
         if key in arguments:
             value = arguments[key]
@@ -245,11 +260,13 @@ def interpret_call(call: ToolCall, text: str) -> InterpretedCall:
         for inner, word in _strings(value, key):
             (values if key not in _CONTENT else replaced if inner in _OLD_TEXTS else contents).append(word)
     kind = "" if tasks else call_kind(call.name, arguments)
+    if kind == "edit" and not contents:
+        values, contents = [value for value in values if not _applies_patch(value)], [_patch_of(arguments)]
     files = [_first_text(arguments, _PATHS)] if kind == "read" else edited_files(call.name, arguments) if kind else []
     reason, command = arguments.get("description"), command_of(arguments)
     return InterpretedCall(
         kind=kind,
-        path=files[0].strip() if files else "",
+        path=files[0] if files else "",
         command=_one_line(_from_commit(command)) if kind == "run" else "",
         folder=found[1] if kind == "run" and (found := _FOLDER.search(command)) else "",
         purpose=_one_line(reason) if isinstance(reason, str) and kind == "run" else _last_line(text),
