@@ -89,7 +89,7 @@ def test_a_reply_larger_than_the_window_is_refused() -> None:
 
 
 def test_a_model_is_named_by_a_text() -> None:
-    with pytest.raises(ConfigError, match='model must be a text such as "claude-sonnet-5", not int'):
+    with pytest.raises(ConfigError, match='model must be a string such as "claude-sonnet-5", not int'):
         Session(model=3)  # type: ignore[arg-type]
 
 

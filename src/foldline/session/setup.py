@@ -117,7 +117,7 @@ def setup(  # noqa: PLR0913 (all are keyword-only)
         hint = "pass an object with the members of foldline.measure.estimator.Counter: name, exact, count(text)"
         raise ConfigError(f"not a counter: {type(counter).__name__}", hint=hint)
     if model is not None and not isinstance(model, str):
-        raise ConfigError(f'model must be a text such as "claude-sonnet-5", not {type(model).__name__}')
+        raise ConfigError(f'model must be a string such as "claude-sonnet-5", not {type(model).__name__}')
     known = model_of(row.get("model", "") if model is None else model)
     given = row.get("format", "") if format is None else format
     if given and given not in REQUEST_FORMATS:

@@ -51,7 +51,7 @@ def parse_content(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
-        raise WireError("content must be a text or a list of blocks", field="content")
+        raise WireError("content must be a string or a list of blocks", field="content")
     return tuple([_part(block) for block in content])
 
 
@@ -186,5 +186,5 @@ def parse_system(value: Any) -> Message:
     if isinstance(value, list):
         value = [as_object(block, f"system[{index}]") for index, block in enumerate(value)]
     elif not isinstance(value, str):
-        raise WireError("system must be a text or a list of text blocks", field="system")
+        raise WireError("system must be a string or a list of text blocks", field="system")
     return Message(role="system", parts=parse_content(value), wire=Wire(NAME, value))

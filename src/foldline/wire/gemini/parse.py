@@ -32,7 +32,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
         raise WireError("a content must be an object with role and parts")
     role = value.get("role")
     if role is not None and not isinstance(role, str):
-        raise WireError("a role must be a text", field="role")
+        raise WireError('role must be a string such as "user"', field="role")
     parts = value.get("parts")
     if parts is not None and not isinstance(parts, (list, tuple)):
         raise WireError("parts must be a list", field="parts")

@@ -46,7 +46,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
     elif isinstance(content, str):
         parts = (Text(text=content),) if content else ()
     elif content is not None:
-        raise WireError("content must be a text, a list of parts or null", field="content")
+        raise WireError("content must be a string, a list of parts or null", field="content")
     if role in ("tool", "function"):
         parts = (_result(value, parts),)
     elif content is None or len(value) > 2:

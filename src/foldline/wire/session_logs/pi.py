@@ -113,7 +113,7 @@ def _content(value: Any, field: str) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(text=content),) if content else ()
     if not isinstance(content, (list, tuple)):
-        raise WireError("content must be a text or a list of blocks", field=f"{field}content")
+        raise WireError("content must be a string or a list of blocks", field=f"{field}content")
     return tuple(_block(block) for block in content)
 
 
