@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADh
 """An image of one pixel."""
 TEXT = "the parser reads every file and keeps a line for each error that it found in src/part.py before it stops"
 WORDS = TEXT.split()
+REPLY = 200
+"""The limit of a reply in tokens."""
 ODD = (
     "\ud800 alone",
     "tab\tand\x00nul",
@@ -100,8 +103,8 @@ def main(argv: Sequence[str]) -> int:
         else:
             refused = ", ".join(f"{rule} {count:,}" for rule, count in tally.refused.most_common()) or "0 refused"
             print(
-                f"{name:<28} {tally.sessions:>5,} sessions {tally.requests:>8,} requests {tally.folds:>6,} folds  "
-                f"{refused}; {tally.changed:,} prefixes changed; {tally.too_large:,} too large",
+                f"{name:<46} {tally.sessions:>5,} sessions {tally.requests:>8,} requests {tally.folds:>6,} folds  "
+                f"{refused}; {tally.changed:,} prefixes changed; {tally.too_large:,} too large and said so",
                 flush=True,
             )
             for example in tally.examples:
@@ -286,7 +289,8 @@ class PrefixCheck:
     def compare(self, body: dict[str, Any], basis: tuple[Any, ...]) -> None:
         """Count a request that does not begin with the blocks of the last one, if both depend on the same `basis`."""
         elements = body.get("messages") or body.get("input") or body["contents"]
-        now = as_stream([without_marks(element) for element in elements])
+        system = [body[key] for key in ("system", "instructions", "systemInstruction") if key in body]
+        now = as_stream([without_marks(element) for element in (*system, *elements)])
         if self.last is not None and self.last[0] == basis:
             sent = self.last[1]
             if now[: len(sent)] != sent:
@@ -328,32 +332,39 @@ def as_stream(elements: Sequence[Any]) -> list[str]:
 
 
 def replayed(options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
-    """A tally for each format and window."""
-    files = sorted(path for path in options.data.rglob("*") if path.is_file())
-    for format in options.formats:
-        for window in options.windows:
+    """A tally for each source (a folder of the data), format and window."""
+    for source in sorted(path for path in options.data.iterdir() if path.is_dir()):
+        recorded = dict(recorded_conversations(source))
+        for format, window in product(options.formats, options.windows if recorded else ()):
             tally = Tally()
-            for path in files:
-                try:
-                    conversations = [list(found.messages) for found in read_all(path)]
-                except (InputError, OSError, UnicodeDecodeError):
-                    continue
-                for messages in conversations:
-                    failures = tally.failures
-                    replay_one(messages, format, window, tally)
-                    if tally.failures > failures:
-                        tally.note(f"in {path.relative_to(options.data)}")
-            yield f"{format} at {window:,}", tally
+            for name, messages in recorded.items():
+                failures = tally.failures
+                replay_one(messages, format, window, tally)
+                if tally.failures > failures:
+                    tally.note(f"in {name}")
+            yield f"{source.name}, {format} at {window:,}", tally
+
+
+def recorded_conversations(folder: Path) -> Iterator[tuple[str, Sequence[Message]]]:
+    """The conversations in the files of a folder, each with a name. Files in an unknown format are left out."""
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        try:
+            found = read_all(path)
+        except (InputError, OSError, UnicodeDecodeError):
+            continue
+        for number, transcript in enumerate(found):
+            yield f"{path.relative_to(folder)} {number}", transcript.messages
 
 
 def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tally) -> None:
     """Replay one recorded conversation, with a request before each reply. A reply may be several messages.
 
-    Recorded usage is left out, because it counts other requests: those of the recording, with its tools.
+    The provider counts with its own tokenizer, and refuses a request that is larger than the window. Recorded usage is
+    left out, because it counts other requests: those of the recording, with its tools.
     """
     model = MODELS[format][1]
-    account = Account(clock=lambda: 0.0, counter=lambda text: len(text) // 4 + 1, takes_foreign=True, needs_tools=False)
-    policy = Policy.preset("balanced").but(window_tokens=window, reply_tokens=0)
+    account = Account(models={model: window}, clock=lambda: 0.0, takes_foreign=True, needs_tools=False)
+    policy = Policy.preset("balanced").but(window_tokens=window, reply_tokens=REPLY)
     session = Session(model=model, policy=policy, format=format)
     prefix = PrefixCheck(tally)
     tally.sessions += 1
@@ -373,7 +384,7 @@ def replay_one(messages: Sequence[Message], format: str, window: int, tally: Tal
             prefix.compare(body, (session.state.snapshot.version.entry,))
             whole = body if format == "gemini" else {**body, "model": model}
             if format == "anthropic":
-                whole["max_tokens"] = 200
+                whole["max_tokens"] = REPLY
             answer = account.answer(format.replace("-", "_"), whole, model=model)
             if answer.error is not None:
                 tally.refused[answer.error.rule] += 1

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from foldline.testing.provider import Account
+
 TEXTS = {
     "hello world " * 200: 401,
     "question " * 300: 301,
@@ -28,3 +30,12 @@ print(default_counter()(sys.stdin.read()))
 def test_without_a_tokenizer_repeated_words_are_counted_within_a_sixth(text: str) -> None:
     done = subprocess.run([sys.executable, "-c", COUNT], input=text, capture_output=True, text=True, check=True)
     assert int(done.stdout) == pytest.approx(TEXTS[text], rel=1 / 6)
+
+
+def test_no_prompt_has_more_tokens_than_bytes() -> None:
+    def size(content: str) -> int:
+        body = {"model": "claude-opus-5", "messages": [{"role": "user", "content": content}]}
+        return int(Account().answer("anthropic", body, endpoint="count").body["input_tokens"])
+
+    digits = "1,2,3,4,5,6,7,8,9," * 100
+    assert size(digits) - size("a") <= len(digits)

@@ -179,7 +179,7 @@ class Account:
     def output_tokens(self, reply: ScriptedReply, ratio: float = 1.0) -> int:
         """The tokens of a reply. `ratio` is the number of the model's tokens per counted token."""
         texts = (reply.text, reply.thinking, *(f"{name} {arguments}" for name, arguments in reply.calls))
-        return max(1, round(ratio * sum(map(self.reader.count, texts))) + 10 * len(reply.calls))
+        return max(1, sum(self.reader.model_tokens(text, ratio) for text in texts) + 10 * len(reply.calls))
 
     def charge(self, model: str, tokens: CachedPrompt, output: int, body: dict[str, Any]) -> AccountReply:
         """Bill a reply and return it."""

@@ -70,7 +70,7 @@ class PromptReader:
         tokens = self._known.get((kind, digest))
         if tokens is None:
             text, extra = measure(value)
-            tokens = self._known[kind, digest] = round(self.count(text) * ratio) + extra
+            tokens = self._known[kind, digest] = self.model_tokens(text, ratio) + extra
         mark = value.get("cache_control") if isinstance(value, dict) else None
         return PromptPiece(level=level, digest=digest, tokens=tokens, mark=mark.get("ttl", "5m") if mark else "")
 
@@ -81,6 +81,15 @@ class PromptReader:
     def count(self, text: str) -> int:
         """The tokens of a text, by the counter."""
         return (self._counter or token_rules.default_counter())(text) if text else 0
+
+    def model_tokens(self, text: str, ratio: float) -> int:
+        """The tokens of a text for a model that needs `ratio` tokens per counted token.
+
+        The ratio is a mean over ordinary text. It is limited for texts such as digits between commas, because no
+        tokenizer needs more than one token for a byte of UTF-8.
+        """
+        counted = self.count(text)
+        return min(round(counted * ratio), max(counted, len(text.encode("utf-8", "surrogatepass"))))
 
 
 Measure = Callable[[Any], tuple[str, int]]
