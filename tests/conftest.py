@@ -14,4 +14,4 @@ settings.register_profile("suite", max_examples=100, deadline=None, derandomize=
 settings.register_profile("nightly", max_examples=10_500, deadline=None)
 settings.load_profile("suite")
 
-pytest_plugins = ["support.browsers", "support.ledgers", "support.vendor_models"]
+pytest_plugins = ["support.browsers", "support.command_ledgers", "support.ledgers", "support.vendor_models"]

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from support.command import ROOT
+from support.command import NO_DATA, ROOT, foldline
 
 _BLOCK = re.compile(r"^## `foldline (?P<name>[\w -]+)`.*?^```json\n(?P<shape>.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -19,6 +19,15 @@ def documented(command: str) -> Any:
     """The shape that the page gives for a command."""
     page = (ROOT / "docs" / "json.md").read_text()
     return {found["name"]: json.loads(found["shape"]) for found in _BLOCK.finditer(page)}[command]
+
+
+def report(command: str, *arguments: str, shape: str = "", home: str = NO_DATA) -> Any:
+    """Run a command with `--json` and return its report, which must have the documented shape."""
+    done = foldline(command, *arguments, "--json", XDG_DATA_HOME=home)
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(done.stdout)
+    assert not wrong(found, documented(shape or command))
+    return found
 
 
 def wrong(value: Any, shape: Any, at: str = "$") -> list[str]:
