@@ -6,8 +6,10 @@ import re
 
 from playwright.sync_api import Browser, Page, Route, expect
 
+import foldline
 from foldline.session import Ledger
 from support.browsers import Visit, served_ledger, visit
+from support.pages import conversation, small_policy, with_usage
 
 NAME = "fix-the-parser"
 
@@ -120,6 +122,25 @@ def test_a_fold_up_to_a_message_is_previewed_edited_made_and_taken_back(visitor:
     undo(page)
     toast(page, "The fold is taken back")
     assert example.session(NAME).timeline.cut == before
+
+
+def test_no_cache_is_named_if_the_provider_reports_none(chromium: Browser) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(20_000))
+        for number, one in enumerate(conversation(12)):
+            session.add(with_usage(one, input=2_000 + 300 * number) if one.role == "assistant" else one)
+        with served_ledger(ledger) as address, visit(chromium, address) as tab:
+            page = tab.session("talk")
+            advice = page.locator(".advice li").filter(has_text="frees").first
+            expect(advice).to_contain_text("costs nothing, as the provider reports no cache")
+            advice.get_by_role("button", name="Fold up to here…").click()
+            expect(page.get_by_role("dialog")).to_contain_text("nothing, the provider reports no cache")
+            page.get_by_role("dialog").get_by_role("button", name="Fold now").click()
+            toast(page, "Folded: ")
+            page.get_by_role("tab", name="Folds").click()
+            page.get_by_role("button", name="Unfold…").click()
+            expect(page.get_by_role("dialog")).to_contain_text("return to the request")
+            expect(page.get_by_role("dialog")).not_to_contain_text("cache")
 
 
 def test_a_preview_can_be_cancelled(visitor: Visit, example: Ledger) -> None:

@@ -495,8 +495,8 @@ def test_a_pin_does_not_warm_the_cache(tmp_path: Path) -> None:
         session.add(Message(role="user", parts=(Text(text="hi"),), meta=old))
         session.add(Message(role="assistant", parts=(Text(text="hello"),), meta=old))
         reader = SessionReader(ledger.store, ledger.store.session("old"))
-        assert reader.is_cold()
+        assert reader.cache_state() == "expired"
         session.pin(handle="#1")
-        assert reader.is_cold()
+        assert reader.cache_state() == "expired"
         session.pin("a text that is added as a note")
-        assert reader.is_cold()
+        assert reader.cache_state() == "expired"

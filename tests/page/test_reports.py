@@ -84,6 +84,30 @@ def test_a_fold_costs_nothing_once_the_cache_has_expired(age_s: float, is_free: 
     assert (preview["pays_with"] == 1) == is_free
 
 
+@pytest.mark.parametrize("age_s", [60, 3_600])
+def test_without_reported_cache_tokens_a_fold_costs_nothing_and_no_cache_expires(age_s: float) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(20_000))
+        at = time.time() - age_s
+        for number, one in enumerate(conversation(12)):
+            told = with_usage(one, input=2_000 + 300 * number, output=20) if one.role == "assistant" else one
+            session.add(replace(told, meta=replace(told.meta, at=at)))
+        with page_client(ledger) as client:
+            states, advice = get(client, "summary", session="talk")["states"], get(client, "advice", session="talk")
+            row = next(row for row in advice["rows"] if row["leaves"])
+            body = {"session": "talk", "through": f"#{row['message']}"}
+            preview = client.post("/api/preview", json=body, headers=HEADERS).json()
+        own = session.preview(force=True)
+    assert own is not None
+    assert session.model.prices is not None
+    assert "cold cache" not in states
+    assert [advice["cache"], preview["cache"], own.cache] == ["none"] * 3
+    assert [row["costs"], preview["money_once"], own.money_once] == [0] * 3
+    assert preview["money_before"] == pytest.approx(preview["before"] * session.model.prices.input / 1e6)
+    assert row["saves"] == pytest.approx(row["frees"] * session.model.prices.input / 1e6)
+    assert preview["pays_with"] == 1
+
+
 def test_money_names_the_model_of_each_session_and_counts_a_shared_reply_once() -> None:
     with foldline.open(":memory:") as ledger:
         for name, model in (("one", "claude-sonnet-5"), ("one/agent-1", "gpt-5.1"), ("fork", "claude-sonnet-5")):

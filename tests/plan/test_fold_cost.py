@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from foldline.errors import ConfigError
 from foldline.fold import Digest, Fold
-from foldline.message import assistant, user
+from foldline.message import Usage, assistant, user
 from foldline.models.table import model
 from foldline.plan import fold_cost
 from foldline.plan.cut import floor
@@ -22,12 +22,31 @@ from foldline.plan.fold_cost import (
     break_even,
     fold_price,
     prices_of,
+    reports_cache,
 )
 from foldline.plan.gate import Load, Need, gate
 from foldline.plan.timeline import timeline_of
 from foldline.policy import Policy
 
 PRICES = TokenPrices()
+
+
+@pytest.mark.parametrize(
+    ("usages", "is_cached"),
+    [
+        ([], True),
+        ([Usage(input=9_000)], True),
+        ([Usage(input=9_000), Usage(input=9_000, output=7)], True),
+        ([Usage(input=900), Usage(input=1_000), Usage(input=1_100)], True),
+        ([Usage(input=9_000), Usage(input=9_500)], False),
+        ([Usage(input=9_000), Usage(input=9_500), Usage(input=10, cache_write=9_900)], True),
+        ([Usage(input=9_000), Usage(input=1_500, cache_read=8_000), Usage(input=9_900)], True),
+    ],
+)
+def test_a_cache_is_denied_only_by_two_large_prompts_without_cached_tokens(
+    usages: list[Usage], is_cached: bool
+) -> None:
+    assert reports_cache(usages, 1_024) == is_cached
 
 
 def test_rent_counts_only_as_far_as_savings_and_stake_cover_it() -> None:

@@ -49,8 +49,8 @@ class PageActions:
         found = opened.preview(before=before, force=force, instructions=instructions)
         if found is None:
             return {"id": "", "skip_reason": without_secrets(opened.skip_reason)}
-        warm = not self.sources.reader(**where).is_cold()  # the same rule as in the advice
-        found = preview_of(opened.state, found.fold, found.record, warm=warm)
+        cache = self.sources.reader(**where).cache_state()  # with the same times as the advice
+        found = preview_of(opened.state, found.fold, found.record, cache)
         return {"id": self._keep(found), "skip_reason": "", **_preview_row(found)}
 
     def _keep(self, preview: Preview) -> str:
@@ -143,6 +143,7 @@ def _preview_row(preview: Preview) -> dict[str, Any]:
         "money_after": preview.money_after,
         "money_once": preview.money_once,
         "pays_with": preview.pays_with,
+        "cache": preview.cache,
         "digest": None
         if digest is None
         else without_secrets({**digest_row(fold, digest), "text": digest.message.text}),

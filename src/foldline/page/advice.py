@@ -8,6 +8,7 @@ from typing import Any
 
 from foldline.cli.shared.output import first_words
 from foldline.page.session_reader import SessionReader
+from foldline.plan.fold_cost import CacheState
 from foldline.plan.prune import REPEAT_CHARS
 from foldline.plan.timeline import Timeline, handle
 from foldline.session.preview import preview_of
@@ -25,18 +26,19 @@ def advice(reader: SessionReader) -> dict[str, Any]:
     """The messages that are worth folding. Those whose fold pays back soonest come first, then the largest.
 
     Each row says what a fold that removes the message would do. `pays_with` is the number of requests after which the
-    fold has saved what it cost; None if this is unknown, or if the fold would never save as much.
+    fold has saved what it cost; None if this is unknown, or if the fold would never save as much. `cache` is the state
+    of the provider's prompt cache: `warm`, `expired` or `none`.
     """
     with reader.lock:
         state = reader.state()
-        warm = not reader.is_cold()
+        cache = reader.cache_state()
         least = max(50, int(_LEAST_SHARE * state.usable))
         found = _candidates(state.timeline, least)
         rows = [
-            {"kind": kind, "because": because, **_row(state, index, least, warm=warm)}
+            {"kind": kind, "because": because, **_row(state, index, least, cache)}
             for index, (kind, because) in found.items()
         ]
-    return {"version": reader.version(), "rows": sorted(rows, key=_rank)}
+    return {"version": reader.version(), "cache": cache, "rows": sorted(rows, key=_rank)}
 
 
 def _rank(row: dict[str, Any]) -> tuple[bool, bool, int, int]:
@@ -99,7 +101,7 @@ def cut_after(state: State, index: int) -> int:
     return state.timeline.first_cut(state.policy.atom, index + 1)
 
 
-def _row(state: State, index: int, least: int, *, warm: bool) -> dict[str, Any]:
+def _row(state: State, index: int, least: int, cache: CacheState) -> dict[str, Any]:
     timeline = state.timeline
     plan = state.plan_before(cut_after(state, index))
     row = {
@@ -115,7 +117,7 @@ def _row(state: State, index: int, least: int, *, warm: bool) -> dict[str, Any]:
     }
     if plan.fold is None or plan.fold.before - plan.fold.after < least:
         return row
-    preview = preview_of(state, plan.fold, None, warm=warm)
+    preview = preview_of(state, plan.fold, None, cache)
     each = preview.money_before, preview.money_after
     saves = None if each[0] is None or each[1] is None else each[0] - each[1]
     return {

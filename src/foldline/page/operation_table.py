@@ -22,7 +22,7 @@ def _answer(**names: str) -> dict[str, str]:
 
 
 _SUMMARY = _answer(
-    string="version model",
+    string="version model cache",
     integer="tokens usable window folds",
     boolean="exact",
     array="marks states compactions",
@@ -201,7 +201,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
             call=api.advice,
             summary="The messages that could leave the window now, and what a fold up to each would free and cost",
             parameters=SESSION,
-            returns=_answer(string="version", array="rows"),
+            returns=_answer(string="version cache", array="rows"),
         ),
         Operation(
             path="totals",

@@ -8,7 +8,7 @@ from typing import Any
 from foldline.message import Usage
 from foldline.models.table import Model, Prices, usage_cost
 from foldline.models.table import model as model_of
-from foldline.plan.fold_cost import prices_of, request_cost
+from foldline.plan.fold_cost import is_cache_warm, prices_of, reports_cache, request_cost
 
 _MILLION = 1e6
 
@@ -57,12 +57,11 @@ class RequestCosts:
         return {**found, "money": self._estimated_saving(rows), "from_receipts": False}
 
     def _estimated_saving(self, rows: Sequence[dict[str, Any]]) -> float:
-        prices, life = prices_of(self.used), self.used.cache.ttl_seconds
-        is_cached = any(row["read"] or row["written"] for row in rows) or not any(row["exact"] for row in rows)
+        usages = (Usage(row["fresh"], row["read"], row["written"]) for row in rows if row["exact"])
+        prices = prices_of(self.used, is_cached=reports_cache(usages, self.used.cache.min_tokens))
         saved, before = 0.0, None
         for row in rows:
-            idle = row["at"] - before["at"] if before and row["at"] and before["at"] else 0.0
-            warm = is_cached and before is not None and not (life and idle > life)
+            warm = before is not None and is_cache_warm(prices, before["at"], row["at"])
             last = before or {"fold": 0, "compaction": 0, "tokens": 0, "whole": 0}
             common = min(last["whole"], row["whole"]) if last["compaction"] == row["compaction"] else 0
             whole = request_cost(prices, tokens=row["whole"], common=common, warm=warm)

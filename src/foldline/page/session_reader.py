@@ -17,14 +17,14 @@ from foldline.human_input import is_human_prompt
 from foldline.ledger import Branch, Store
 from foldline.ledger.records import BranchState, FoldReference
 from foldline.measure.message_size import message_tokens, part_tokens
-from foldline.message import NOTE, Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from foldline.message import Media, Message, Meta, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from foldline.plan.fold_cost import CacheState, cache_state
+from foldline.session.preview import newest_metas
 from foldline.session.record import BranchRecord
 from foldline.session.setup import Setup, setup
 from foldline.session.state import State
 from foldline.tool_calls import interpret_call
 
-_LAST_MESSAGES = 20
-"""How many messages at the end of a branch are read to find the newest one that is not a note."""
 _FIRST_MESSAGES = 20
 """Number of messages that are searched for the first prompt."""
 _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking", Media: "media"}
@@ -126,19 +126,21 @@ class SessionReader:
         self._moves = 0
         self._first_prompt: int | None = None
         self._folds: dict[tuple[str, int], Fold] = {}
+        self._newest: tuple[bytes, list[Meta]] | None = None
+        """The key of the newest message, and what `cache_state` needs of the newest messages."""
 
     def version(self) -> str:
         """A string that changes if the branch, its background job or the state of its prompt cache changes."""
         head, job = self.store.head(self.branch), self.store.jobs.get(self.branch)
-        return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}{'-cold' * self.is_cold()}"
+        return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}-{self.cache_state()}"
 
-    def is_cold(self) -> bool:
-        """Whether the provider's prompt cache has expired since the newest message. Notes do not count."""
-        head, life = self.log().head, self.setup().model.cache.ttl_seconds
-        last_messages = self.messages(max(0, head.length - _LAST_MESSAGES), head.length)
-        newest = next((message for message in reversed(last_messages) if message.kind != NOTE), None)
-        last = (newest.meta.at if newest is not None else None) or head.at
-        return bool(last and life) and time.time() - last > life
+    def cache_state(self) -> CacheState:
+        """The state of the provider's prompt cache for this branch."""
+        with self.lock:
+            head = self.log().head
+            if self._newest is None or self._newest[0] != head.key:
+                self._newest = head.key, newest_metas(self.messages, head.length)
+            return cache_state(self.setup().model, self._newest[1], now=time.time(), added_at=head.at)
 
     def log(self) -> BranchState:
         """The newest log entry, the folds, the pins and the other log entries of the branch."""

@@ -58,6 +58,7 @@ def session_summary(reader: SessionReader) -> dict[str, Any]:
         "window": view.window,
         "marks": _marks(state),
         "states": _states(reader, state),
+        "cache": reader.cache_state(),
         "folds": state.snapshot.folds,
         "compactions": _compactions(reader),
         "last_fold_at": max([one.at for one in reader.log().folds if not reader.fold(one).compacted_by], default=None),
@@ -149,7 +150,7 @@ def _states(reader: SessionReader, state: State) -> list[str]:
         found.append("warned")
     if is_cooling(state):
         found.append("breaker open")
-    if reader.is_cold():
+    if reader.cache_state() == "expired":
         found.append("cold cache")
     return found
 

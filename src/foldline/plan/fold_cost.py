@@ -14,10 +14,12 @@ So folds make a session more expensive by at most this share. Amounts are in the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from foldline.errors import ConfigError
+from foldline.message import Meta, Usage
 from foldline.models.table import Model
 from foldline.plan.timeline import Timeline
 
@@ -35,6 +37,11 @@ sending removable messages again.
 
 With a smaller share, folds are made too often; with a larger share, each fold is made too late. The value was chosen
 together with `STAKE`.
+"""
+CacheState: TypeAlias = Literal["warm", "expired", "none"]
+"""The state of the provider's prompt cache for one session: it has the last request, it has expired, or there is none.
+
+There is none if the provider or the client uses no cache.
 """
 
 
@@ -64,11 +71,15 @@ class TokenPrices:
             raise ConfigError(f"a price or a cache rule is negative: {self}", hint="use 0 or more")
 
 
-def prices_of(model: Model, *, hour: bool = False) -> TokenPrices:
+def prices_of(model: Model, *, hour: bool = False, is_cached: bool = True) -> TokenPrices:
     """The prices of a model; the default prices if the table has none.
 
-    If `hour` is true, the prices are those of a cache that keeps its entries for one hour.
+    If `hour` is true, the prices are those of a cache that keeps its entries for one hour. If `is_cached` is false, no
+    prompt is cached: every prompt token has the price of plain input.
     """
+    if not is_cached:
+        plain = prices_of(model)
+        return replace(plain, read=plain.input, write=plain.input)
     ttl = 3600.0 if hour else float(model.cache.ttl_seconds)
     rules = TokenPrices(ttl_seconds=ttl, min_prefix=model.cache.min_tokens)
     prices = model.prices
@@ -85,6 +96,41 @@ def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) ->
     The result is also True if one of the times is unknown.
     """
     return last is None or now is None or now - last <= prices.ttl_seconds
+
+
+def reports_cache(usages: Iterable[Usage], min_prefix: int) -> bool:
+    """True if the provider caches the prompts of a session, or if the usage of its replies does not tell.
+
+    False if at least two replies had prompts of at least `min_prefix` tokens, and no reply reports tokens that were
+    read from a cache or written to it. If a reply is stored as several messages, each of them can have its usage, so
+    prompts of the same size count once.
+
+    >>> reports_cache([Usage(input=5_000), Usage(input=6_000)], min_prefix=1_024)
+    False
+    >>> reports_cache([Usage(input=5_000), Usage(input=1_000, cache_read=5_000)], min_prefix=1_024)
+    True
+    """
+    sizes = set()
+    for usage in usages:
+        if usage.cache_read or usage.cache_write:
+            return True
+        if usage.prompt >= max(1, min_prefix):
+            sizes.add(usage.prompt)
+    return len(sizes) < 2
+
+
+def cache_state(
+    model: Model, newest: Sequence[Meta], *, now: float | None, added_at: float | None = None
+) -> CacheState:
+    """The state of the provider's prompt cache for a session, from the times and the usage of its newest messages.
+
+    `added_at` is the time of the newest message if the message itself has no time.
+    """
+    rules = prices_of(model)
+    if not reports_cache((one.usage for one in newest if one.usage), rules.min_prefix):
+        return "none"
+    last = (newest[-1].at if newest else None) or added_at
+    return "warm" if is_cache_warm(rules, last, now) else "expired"
 
 
 def request_cost(prices: TokenPrices, *, tokens: int, common: int, warm: bool) -> float:

@@ -12,13 +12,13 @@ from foldline.digest.digest_request import FoldRefused
 from foldline.errors import Cancelled, Conflict, FoldlineError, InputError
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
-from foldline.plan.fold_cost import is_cache_warm, prices_of
+from foldline.plan.fold_cost import cache_state
 from foldline.plan.timeline import handle
 from foldline.recall.handles import parse_handle
 from foldline.session.cancellation import Cancellation
 from foldline.session.digest_writer import WriteOptions
 from foldline.session.lease import LEASE_S, SLACK_S, JobStop, LeaseKeeper
-from foldline.session.preview import Preview, preview_of
+from foldline.session.preview import Preview, newest_metas, preview_of
 from foldline.session.record import BranchRecord, Refusal
 from foldline.session.state import State
 
@@ -165,8 +165,9 @@ def preview_fold(session: Session, options: WriteOptions, before: str = "") -> P
     if isinstance(digest, FoldRefused):
         session.skip_reason = digest.cause
         return None
-    warm = is_cache_warm(prices_of(state.model), state.newest_time, session.clock())
-    return preview_of(state, state.complete(plan.fold, digest), session.record.identity, warm=warm)
+    newest = newest_metas(session.record.read, len(state.timeline))
+    cache = cache_state(state.model, newest, now=session.clock())
+    return preview_of(state, state.complete(plan.fold, digest), session.record.identity, cache)
 
 
 def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from foldline.fold import Fold
-from foldline.plan.fold_cost import break_even, fold_price, prices_of, request_cost
+from foldline.message import NOTE, Meta
+from foldline.plan.fold_cost import CacheState, break_even, fold_price, prices_of, request_cost
 from foldline.plan.timeline import left_handles
-from foldline.session.state import State
+from foldline.session.state import Reader, State
 
 _MILLION = 1e6
 """Prices are per million tokens."""
+_NEWEST = 100
+"""The number of newest messages that tell the state of the prompt cache. They contain dozens of replies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +30,19 @@ class Preview:
     record: object = field(default=None, repr=False)
     """The identity of the record that the preview was made for."""
     money_before: float | None = None
-    """Cost of each later request without the fold, if it is read from the provider's cache."""
+    """Cost of each later request without the fold, read from the provider's cache if there is one."""
     money_after: float | None = None
-    """Cost of each later request after the fold, if it is read from the provider's cache."""
+    """Cost of each later request after the fold, read from the provider's cache if there is one."""
     money_once: float | None = None
-    """Cost of the fold itself, because the kept part must be written to the cache again. 0 if the cache has expired."""
+    """Cost of the fold itself, because the kept part must be written to the cache again. 0 if `cache` is not `warm`."""
     pays_with: int | None = None
     """Number of requests after which the savings cover the cost of the fold; None if they never do, or if the prices
     are unknown.
+    """
+    cache: CacheState = "warm"
+    """The state of the provider's prompt cache: `warm`, `expired`, or `none` if no prompt is cached.
+
+    It is `none` if the session has at least two replies to large prompts, and no usage of a reply names cached tokens.
     """
 
     def __str__(self) -> str:
@@ -47,17 +55,23 @@ class Preview:
         return "\n".join([*lines, str(self.fold)])
 
 
-def preview_of(state: State, fold: Fold, record: object, *, warm: bool = True) -> Preview:
-    """The preview of a complete fold, at the prices of the session's model.
+def newest_metas(read: Reader, length: int) -> list[Meta]:
+    """The times and the usage of the newest messages, for `cache_state`. `length` is the number of all messages.
 
-    `warm` is False if the provider's cache has expired: the next request is then written to the cache in any case.
+    Notes are left out: they are sent with the next prompt, so the cache does not have them.
     """
+    return [one.meta for one in read(max(0, length - _NEWEST), length) if one.kind != NOTE]
+
+
+def preview_of(state: State, fold: Fold, record: object, cache: CacheState) -> Preview:
+    """The preview of a complete fold, at the prices of the session's model."""
     timeline, before, after = state.timeline, fold.before, fold.after
     leaves, entry = left_handles(fold, timeline.fold or Fold(cut=timeline.cut)), state.snapshot.version.entry
-    preview = Preview(fold=fold, leaves=leaves, before=before, after=after, entry=entry, record=record)
+    preview = Preview(fold=fold, leaves=leaves, before=before, after=after, entry=entry, record=record, cache=cache)
     if state.model.prices is None:
         return preview
-    prices, head = prices_of(state.model), state.tools + timeline.prefix[timeline.lead]
+    prices, warm = prices_of(state.model, is_cached=cache != "none"), cache == "warm"
+    head = state.tools + timeline.prefix[timeline.lead]
     rewritten = max(0, after - head)
     return replace(
         preview,

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { ask, attempt, openDialog, toast } from "./dialogs.js";
 import { h, put, visible, withHandles } from "./dom.js";
-import { FACTS, money, percent, plural, tokens, whole, writerOf } from "./format.js";
+import { FACTS, NO_REWRITE, money, percent, plural, tokens, whole, writerOf } from "./format.js";
 
 /** The fold that applies now; undefined if nothing is folded. */
 export const appliedFold = (report) => report.fold_list.find((fold) => fold.applies);
@@ -44,7 +44,7 @@ export async function unfold(context) {
   const limit = Math.min(report.usable, ...report.marks.filter((mark) => mark.name === "fold" || mark.name === "clip").map((mark) => mark.tokens));
   const sure = await ask("Undo the newest fold?", [
     h("p", {}, `${newest.first || "Shortened results"} return to the request: ${tokens(report.tokens, report.exact)} → ${tokens(size)} tokens. ` +
-      `${previous ? `Fold ${previous} applies again. ` : ""}The next request rewrites the prompt cache. You can restore the fold in the view Folds.`),
+      `${previous ? `Fold ${previous} applies again. ` : ""}${report.cache === "none" ? "" : "The next request rewrites the prompt cache. "}You can restore the fold in the view Folds.`),
     size > report.usable ? h("p", { class: "hint" }, `${tokens(size)} of ${tokens(report.usable, true)}: the request would not fit, so the next request folds again.`)
       : size > limit ? h("p", { class: "hint" }, `${tokens(size)} is more than ${tokens(limit, true)}, the size at which the policy folds now: the next request may fold again.`) : null], "Unfold");
   if (!sure) return;
@@ -121,7 +121,7 @@ function previewContent(context, found, close) {
       stat("Leaves the request", found.leaves), stat("Tokens", `${tokens(found.before)} → ${tokens(found.after)}`),
       digest && digest.facts ? stat("Facts kept", `${whole(digest.kept)} of ${whole(digest.facts)} (${percent(digest.kept / digest.facts)})`) : null,
       found.money_before !== null ? stat("Each later request", `${money(found.money_before)} → ${money(found.money_after)}`) : null,
-      found.money_once !== null ? stat("Once, to rewrite the cache", found.money_once ? money(found.money_once) : "nothing, it has expired") : null,
+      found.money_once !== null ? stat("Once, to rewrite the cache", found.money_once ? money(found.money_once) : `nothing, ${NO_REWRITE[found.cache]}`) : null,
       found.pays_with !== null && found.money_once ? stat("Paid back after", plural(found.pays_with, "request")) : null),
     digest?.facts ? h("p", { class: "muted small-text" }, FACTS) : null,
     digest && digest.missing.length ? h("details", { class: "missing" }, h("summary", {}, `Not in the digest: ${whole(digest.facts - digest.kept)} facts`),

@@ -22,6 +22,11 @@ const WRITERS = {
   hand: "A person wrote or edited it",
 };
 
+/** Why a fold costs nothing, by the state of the provider's prompt cache. */
+export const NO_REWRITE = {
+  expired: "the cache has expired", none: "the provider reports no cache", warm: "cached tokens cost as much as others",
+};
+
 /** What the writer of a digest is. */
 export const writerOf = (by) => WRITERS[by] || "The model that wrote the digest";
 
