@@ -515,8 +515,8 @@ def test_a_long_session_draws_only_the_rows_in_sight(chromium: Browser, tmp_path
             expect(page.get_by_role("button", name=re.compile("^#4000 "))).to_be_visible()
             assert page.locator(".item").count() < 60
             assert len(asked) <= 2
-            page.get_by_role("spinbutton").fill("2000")
-            page.get_by_role("spinbutton").press("Enter")
+            page.get_by_role("spinbutton", name="Message number").fill("2000")
+            page.get_by_role("spinbutton", name="Message number").press("Enter")
             expect(page.get_by_role("button", name=re.compile("^#2000 "))).to_be_in_viewport()
             assert page.locator(".item").count() < 60
 
