@@ -24,6 +24,8 @@ from foldline.tool_calls import InterpretedCall
         ("cargo test", "error[E0425]: cannot find value\nexit code: 101", "failed"),
         ("grep -rn nothing src", "Exit code 1", ""),
         ("cd /w && go env && grep -rn nothing src", "Exit code 1", ""),
+        ("cat run.log", "ok  \texample.org/a\t1.2s", ""),
+        ("sleep 5 && tail run.log", "Exit code: 0\n3 passed in 0.1s", ""),
         ("bash -c 'cd /w && grep -rn nothing src'", "Exit code 1", ""),
         ("cd /w && go vet ./...", "Exit code 1\nvet: a.go:3:1: undefined: b", "failed"),
         ("make", "<tool_use_error>Sibling tool call errored</tool_use_error>", "interrupted"),
@@ -38,6 +40,11 @@ from foldline.tool_calls import InterpretedCall
 def test_an_outcome_is_stated_only_if_the_result_proves_it(command: str, result: str, status: str) -> None:
     call = InterpretedCall(kind="run", command=command)
     assert call_outcome(result, failed=False, call=call).status == status
+
+
+def test_a_search_without_a_match_did_not_fail() -> None:
+    call = InterpretedCall(kind="run", command="grep -rn nothing src")
+    assert call_outcome("(no output)\n\nCommand exited with code 1", failed=True, call=call).status == ""
 
 
 def test_an_interrupted_edit_was_not_done() -> None:

@@ -17,16 +17,18 @@ from foldline.tool_calls import InterpretedCall
 PASSED, FAILED, REFUSED, INTERRUPTED, UNKNOWN = "passed", "failed", "refused", "interrupted", ""
 _KILLED = frozenset({124, 130, 137, 143, -2, -9, -15})
 """Exit statuses of a command that was stopped from outside: by a signal, or by a time limit."""
+_SIBLING_FAILED = "<tool_use_error>Sibling tool call errored"
 _INTERRUPTED = (
     *("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted"),
-    *("<tool_use_error>Sibling tool call errored", "<tool_use_error>Cancelled"),
+    *(_SIBLING_FAILED, "<tool_use_error>Cancelled"),
 )
 """The result of an interrupted call begins with one of these texts, or its last line does."""
 _ENDS_CHARS = 4_000
 """Number of characters that are read at the start of a result, and again at its end."""
 _LINE_CHARS = 200
 _EXIT_LINE = re.compile(
-    r"\W{0,3}(?:(?:process )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[\s:=]{1,3}(-?\d{1,3})\W{0,2}",
+    r"\W{0,3}(?:(?:process |command )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)"
+    r"[\s:=]{1,3}(-?\d{1,3})\W{0,2}",
     re.IGNORECASE,
 )
 _FRAME_STARTS, _FRAME_END, _FRAME_CHARS = (
@@ -45,6 +47,8 @@ _LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
 """Filters such as `tail` that pass on the last line of their input. The last line then still comes from the program."""
 _ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
 """Programs whose exit status 1 may mean "no" and not a failure."""
+_READING_PROGRAMS = frozenset({"cat", "head", "less", "more", "tail"})
+"""Programs that print a file. The last line of the file may be the last line of another program's output."""
 _PROGRAM = re.compile(r"(?:^|&&|\bsh -c ['\"]|\bbash -c ['\"])\s*+([^\s'\"]++)")
 """Matches the first word of a command at the start, after `&&`, or in the argument of `sh -c` or `bash -c`."""
 _PASSED_LINE = re.compile(
@@ -103,7 +107,7 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
         return CallOutcome(REFUSED, "")
     ends = text if len(text) <= 2 * _ENDS_CHARS else f"{text[:_ENDS_CHARS]}\n{text[-_ENDS_CHARS:]}"
     if text.startswith(_INTERRUPTED) or (call.kind == "run" and _last_line(text).startswith(_INTERRUPTED)):
-        return CallOutcome(INTERRUPTED, "")
+        return CallOutcome(INTERRUPTED, "a parallel call failed" if text.startswith(_SIBLING_FAILED) else "")
     if call.kind != "run":
         failed = failed or (call.kind in {"read", "edit"} and text.startswith(_TOOL_ERRORS))
         return CallOutcome(FAILED, error_line(ends)) if failed else CallOutcome(UNKNOWN, "")
@@ -162,10 +166,12 @@ def _exit_status(lines: list[str]) -> int | None:
 def _run_status(command: str, exit_status: int | None, text: str, last: str, *, failed: bool) -> str:
     bare = _QUOTED.sub('""', command)
     is_pipe = _PIPE.search(bare) is not None and "pipefail" not in bare
+    programs = _PROGRAM.findall(command)
     if (exit_status or failed) and not is_pipe:
-        programs = _PROGRAM.findall(command)
         may_mean_no = exit_status == 1 and not _ANSWERING_PROGRAMS.isdisjoint((*programs[:1], *programs[-1:]))
         return UNKNOWN if may_mean_no else FAILED
+    if not _READING_PROGRAMS.isdisjoint(programs[-1:]):
+        return UNKNOWN
     if "…" in command[-2:] or _PIPE.search(_LATE_OUTPUT.sub("", bare)):
         return UNKNOWN
     if _FAILED_LINE.fullmatch(last):
