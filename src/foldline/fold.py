@@ -6,7 +6,7 @@ composed from the newest fold. A stored fold is never changed; the next fold rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,6 +23,17 @@ COMPACTIONS = {
     "provider": "compacted by the provider",
 }
 """Who may compact a conversation without foldline, each with the reason of the fold that records the compaction."""
+
+
+class Compactions(NamedTuple):
+    """The compactions of a session by one of those in `COMPACTIONS`, which foldline only recorded."""
+
+    by: str
+    """`agent`, `client` or `provider`."""
+    folds: int
+    """The number of folds that record them. If an agent's file has several compactions, one fold records them all."""
+    messages: int
+    """The number of messages that they removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,3 +201,13 @@ class Fold:
             lines.append(f"replaced by a digest of {self.digest_tokens:,} tokens, written by {self.digest.by}{cause}")
             lines += [str(self.digest.loss)] if self.digest.loss else []
         return "\n".join(lines).rstrip()
+
+
+def compactions(folds: Iterable[Fold]) -> tuple[Compactions, ...]:
+    """The compactions that foldline only recorded, by who compacted the conversation (see `Fold.compacted_by`)."""
+    found: dict[str, Compactions] = {}
+    for fold in folds:
+        if by := fold.compacted_by:
+            earlier = found[by].folds if by in found else 0
+            found[by] = Compactions(by, earlier + 1, sum(map(len, fold.left)))
+    return tuple(found.values())

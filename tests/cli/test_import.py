@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ import pytest
 
 import foldline as library
 from support.command import BAD, ENTRY, clean, foldline, one_sentence
+from support.compacted_session import claude_code_session
 from support.sessions import SESSIONS
 from support.shapes import report
 
@@ -83,6 +85,22 @@ def test_a_compaction_by_the_agent_becomes_a_fold(tmp_path: Path) -> None:
     assert seen["folded"] == f"#1-{row['compacted']}"
     assert [line["starts"][:4] for line in seen["view"]] == ["This", "Go"]
     assert "7091" in foldline("recall", "port", "--ledger", url).stdout, "and still there"
+
+
+def test_a_compaction_by_the_agent_is_not_counted_as_a_fold(tmp_path: Path) -> None:
+    file, url = tmp_path / "long.jsonl", str(tmp_path / "agent.db")
+    file.write_text(claude_code_session(old=40, new=9, words=50))
+    name = report("import", str(file), "--ledger", url)["sessions"][0]["session"]
+    [row] = report("sessions", "--ledger", url)["sessions"]
+    assert (row["folds"], row["compactions"]) == (0, [{"by": "agent", "folds": 1, "messages": 40}])
+    assert re.search(rf"  50      0  {name}  40 compacted by the agent\n", foldline("sessions", "--ledger", url).stdout)
+    assert "50 messages, 0 folds, 0 pins, 40 compacted by the agent;" in foldline("show", "--ledger", url).stdout
+    with library.open(url) as ledger:
+        session = ledger.session(name)
+        session.branch("other")
+        assert session.fold(force=True) is not None
+    [row] = report("sessions", "--ledger", url)["sessions"]
+    assert (row["folds"], row["compactions"]) == (1, [{"by": "agent", "folds": 1, "messages": 40}])
 
 
 def test_a_folder_is_imported_and_other_files_are_skipped(transcript: Path, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
+from foldline import ledger
 from foldline.cli.shared import options
 from foldline.cli.shared.ledger_choice import (
     LedgerLocation,
@@ -15,6 +17,8 @@ from foldline.cli.shared.ledger_choice import (
 )
 from foldline.cli.shared.output import line_printer, local_time, plural, print_json, printable
 from foldline.cli.shared.owner_names import OwnedSession, owned_sessions, owner_label
+from foldline.fold import Fold, compactions
+from foldline.ledger import Store
 
 
 @click.command()
@@ -34,30 +38,47 @@ def sessions(location: LedgerLocation, all_owners: bool, as_json: bool) -> None:
               foldline sessions --all-owners
     """
     location = location if all_owners else find_owner(location, None, all_owners=False)
-    with open_ledger(location) as ledger:
-        every = owned_sessions(ledger.store)
-        own = [OwnedSession(location.owner, info) for info in ledger.sessions()]
-    listed = every if all_owners else own
+    with open_ledger(location) as opened:
+        every = owned_sessions(opened.store)
+        own = [OwnedSession(location.owner, info) for info in opened.sessions()]
+        listed = every if all_owners else own
+        rows = [_row(opened.store, one) for one in listed]
     others = [one for one in every if one.owner != location.owner]
     if as_json:
-        rows = [{"owner": owner_label(one.owner), **asdict(one.info)} for one in listed]
         print_json({"ledger": str(location), "sessions": rows, "of_other_owners": len(others)})
         return
-    _print(listed, with_owner=all_owners)
+    _print(rows, with_owner=all_owners)
     echo = line_printer()
     echo(f"\n{location}: {plural(len(listed), 'session')}")
     if others and not all_owners:
         echo(f"{plural(len(others), 'session')} of other owners: foldline sessions --all-owners", style="dim")
 
 
-def _print(listed: list[OwnedSession], *, with_owner: bool) -> None:
+def _row(store: Store, owned: OwnedSession) -> dict[str, Any]:
+    """A session as JSON. `folds` are the folds that foldline made; the others are in `compactions`."""
+    info, folds = owned.info, list[Fold]()
+    if info.folds:
+        own = ledger.for_owner(store, owned.owner)
+        states = [(branch, own.state(branch)) for branch in own.branches(info.name)]
+        references = {(one.branch, one.seq): (branch, one) for branch, state in states for one in state.folds}
+        folds = [own.fold(*place) for place in references.values()]
+    return {
+        "owner": owner_label(owned.owner),
+        **asdict(info),
+        "folds": sum(not fold.compacted_by for fold in folds),
+        "compactions": [one._asdict() for one in compactions(folds)],
+    }
+
+
+def _print(rows: list[dict[str, Any]], *, with_owner: bool) -> None:
     echo = line_printer()
-    owners = max([len("owner"), *(len(owner_label(one.owner)) for one in listed)]) if with_owner else 0
+    owners = max([len("owner"), *(len(row["owner"]) for row in rows)]) if with_owner else 0
     owner_title = f"{'owner':<{owners}}  " if with_owner else ""
     echo(f"{'last used':<16}  messages  folds  {owner_title}session", style="bold")
-    for one in listed:
-        info = one.info
-        others = ", ".join(printable(name) for name in info.branches[1:])
-        figures = f"{local_time(info.last_at)}  {info.messages:>8,}  {info.folds:>5,}"
-        owner = f"{owner_label(one.owner) or '-':<{owners}}  " if with_owner else ""
-        echo(f"{figures}  {owner}{printable(info.name)}{f'  branches: {others}' if others else ''}", soft_wrap=True)
+    for row in rows:
+        figures = f"{local_time(row['last_at'])}  {row['messages']:>8,}  {row['folds']:>5,}"
+        owner = f"{row['owner'] or '-':<{owners}}  " if with_owner else ""
+        others = ", ".join(printable(name) for name in row["branches"][1:])
+        compacted = [f"  {one['messages']:,} compacted by the {one['by']}" for one in row["compactions"]]
+        rest = "".join([*compacted, f"  branches: {others}" if others else ""])
+        echo(f"{figures}  {owner}{printable(row['name'])}{rest}", soft_wrap=True)

@@ -31,7 +31,7 @@ from foldline.cli.shared.output import (
     printable,
     printable_lines,
 )
-from foldline.fold import Digest, Fold
+from foldline.fold import Digest, Fold, compactions
 from foldline.ledger import Branch, Head
 from foldline.ledger.records import FoldReference
 from foldline.measure.estimator import format_tokens
@@ -175,8 +175,11 @@ def _print(shown: SessionReport, out: Console, *, everything: bool) -> None:
     echo, state, picked = line_printer(out=out), shown.state, shown.picked
     info, view = picked.info, state.view()
     pins = shown.snapshot.pins
-    counts = (shown.snapshot.version.length, "message"), (len(shown.folds), "fold"), (len(pins), "pin")
-    figures = ", ".join(plural(*count) for count in counts)
+    folds = [fold for _, fold in shown.folds]
+    own = sum(not fold.compacted_by for fold in folds)
+    counts = (shown.snapshot.version.length, "message"), (own, "fold"), (len(pins), "pin")
+    compacted = [f"{one.messages:,} compacted by the {one.by}" for one in compactions(folds)]
+    figures = ", ".join([*(plural(*count) for count in counts), *compacted])
     echo(f"session {printable(str(picked))}: {figures}; last used {local_time(info.last_at)}")
     echo(f"model {printable(state.model.name) or 'not known'}\n")
     for line in str(view).splitlines():

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from foldline.cli.shared.output import first_words, without_secrets
+from foldline.fold import compactions
 from foldline.ledger.records import SessionInfo
 from foldline.measure.message_size import message_tokens
 from foldline.page.fold_rows import fold_rows
@@ -111,17 +112,7 @@ def session_contents(reader: SessionReader) -> dict[str, Any]:
 
 
 def _compactions(reader: SessionReader) -> list[dict[str, Any]]:
-    """The compactions that foldline only recorded, by who compacted the conversation (see `Fold.compacted_by`).
-
-    `folds` is the number of folds that record them. If a file of an agent has several compactions, one fold records
-    them all. `messages` is the number of messages that they removed.
-    """
-    rows: dict[str, dict[str, Any]] = {}
-    for fold in [reader.fold(one) for one in reader.log().folds]:
-        if by := fold.compacted_by:
-            folds = rows[by]["folds"] + 1 if by in rows else 1
-            rows[by] = {"by": by, "folds": folds, "messages": sum(map(len, fold.left))}
-    return list(rows.values())
+    return [one._asdict() for one in compactions(reader.fold(fold) for fold in reader.log().folds)]
 
 
 def _marks(state: State) -> list[dict[str, Any]]:

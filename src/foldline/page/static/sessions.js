@@ -129,7 +129,7 @@ const emptyText = () => "There are no sessions yet. Add one with “foldline imp
 /** A name without the folders of a session file. */
 export const shortName = (name) => (name.startsWith("/") ? name.split("/").slice(-2).join("/") : name);
 
-function factsOf(row, folds = row.folds, compactions = []) {
+function factsOf(row, folds = 0, compactions = []) {
   const facts = [row.messages === null ? "not opened yet" : plural(row.messages, "message")];
   if (folds) facts.push(plural(folds, "fold"));
   facts.push(...compactions.map((one) => `${whole(one.messages)} compacted by the ${one.by}`));
