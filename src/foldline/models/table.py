@@ -135,10 +135,14 @@ def model(name: str, *, table: Path | None = None) -> Model:
 
     The name may have a vendor prefix, a date or `[1m]`. An unknown model gets default figures.
     """
-    shipped = _shipped()
     path = table or (Path(os.environ[ENVIRONMENT]) if os.environ.get(ENVIRONMENT) else None)
-    user = _user_table(path) if path else _EMPTY
-    bare = plain_name(name)
+    return _look_up(name, _user_table(path) if path else _EMPTY)
+
+
+@lru_cache(maxsize=256)
+def _look_up(name: str, user: _Table) -> Model:
+    """The model with this name. The fields of the user's table override those of the shipped table."""
+    shipped, bare = _shipped(), plain_name(name)
     shipped_name, user_name = _match(bare, shipped.models), _match(bare, user.models)
     if len(user_name) < len(shipped_name):
         user_name = ""  # the shipped table has a more specific entry for this model
@@ -265,9 +269,9 @@ def _is_variant(key: str, rest: str) -> bool:
     return bool(re.match(r"[-.]|\d+(?:[-.]|$)", rest))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """A parsed table: its file name, its date, and its four kinds of entries."""
+    """A parsed table: its file name, its date, and its four kinds of entries. Tables are compared by identity."""
 
     name: str
     read_on: str

@@ -81,8 +81,6 @@ class RequestPlanner:
 
     def __init__(self, settings: ProxySettings, conversations: Conversations) -> None:
         self.settings, self.conversations = settings, conversations
-        self._windows: dict[str, int] = {}
-        """The windows of models in tokens. They are cached, because a lookup takes longer than the rest of the work."""
 
     def plan(self, ticket: Ticket) -> bytes | None:
         """The body to send; None if the client's own body is to be sent."""
@@ -257,10 +255,8 @@ class RequestPlanner:
 
     def _least_bytes(self, ticket: Ticket) -> int:
         """The number of bytes that a request must exceed before it may be too large for its window."""
-        name = ticket.model or self.settings.model
-        if name not in self._windows:
-            self._windows[name] = self.settings.policy.window_tokens or model_of(name).window
-        return self._windows[name] * BYTES_PER_TOKEN
+        window = self.settings.policy.window_tokens or model_of(ticket.model or self.settings.model).window
+        return window * BYTES_PER_TOKEN
 
     def _is_due(self, ticket: Ticket) -> bool:
         """Whether the session may have to be folded before this request is sent."""
