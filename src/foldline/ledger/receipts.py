@@ -7,7 +7,7 @@ text of a message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from foldline.ledger.records import Branch
@@ -92,6 +92,10 @@ class Receipt:
     branch: str = ""
 
 
+_STORED = tuple(field.name for field in fields(Receipt) if field.name not in ("id", "at", "branch"))
+"""The fields of a receipt that are stored in the body of its event."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptSum:
     """The sum of receipts. Only receipts with known prices are included in the sums of money."""
@@ -115,8 +119,8 @@ def add_receipt(store: Store, branch: Branch, receipt: Receipt) -> None:
 
 def receipt_body(receipt: Receipt) -> dict[str, Any]:
     """The body of the event in which a receipt is stored."""
-    value = {key: found for key, found in asdict(receipt).items() if key not in ("id", "at", "branch")}
-    return {**value, "usage": list(receipt.usage), "untouched": list(receipt.untouched)}
+    value = {name: getattr(receipt, name) for name in _STORED}
+    return {**value, "miss": asdict(receipt.miss) if receipt.miss is not None else None}
 
 
 def read_receipts(store: Store, session: str, *, after: int = 0, limit: int = 1_000) -> list[Receipt]:

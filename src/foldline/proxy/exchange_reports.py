@@ -110,6 +110,8 @@ def report_to(reporters: Iterable[Reporter], report: ExchangeReport) -> None:
 
 def log_report(report: ExchangeReport) -> None:
     """Log a report. Its figures and names are in the attribute `facts` of the log record."""
+    if not EXCHANGES.isEnabledFor(logging.INFO):
+        return
     facts = {name: value for name, value in asdict(report).items() if value not in ("", None) and name != "traceparent"}
     facts["seconds"] = round(report.seconds, 4)
     EXCHANGES.info("%s %s %s", report.session or "-", report.status, report.model, extra={"facts": facts})
