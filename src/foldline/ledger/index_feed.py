@@ -111,19 +111,35 @@ def _index_ranges(
 ) -> int:
     """Index about `max_bytes` bytes of messages; returns their number."""
     owner, count = tx.owner.id, 0
-    for segment, start, stop, _ in ranges:
+    for segment, start, stop, _ in _joined(ranges, max_bytes):
         at = start
         while at < stop and max_bytes > 0:
             rows, size = _page(connection, owner, segment, at, stop)
             index.add(connection, rows)
             at = rows[-1].position + 1 if rows else stop  # the messages may have been deleted
             count, max_bytes = count + len(rows), max_bytes - size
-        connection.run("DELETE FROM unread WHERE owner = ? AND segment = ? AND start = ?", (owner, segment, start))
+        sql = "DELETE FROM unread WHERE owner = ? AND segment = ? AND start >= ? AND start < ?"
+        connection.run(sql, (owner, segment, start, stop))
         if at < stop:
             connection.run(_INSERT, (owner, segment, at, stop, (stop - at) * ROW_BYTES))
         if max_bytes <= 0:
             break
     return count
+
+
+def _joined(ranges: Sequence[Values], max_bytes: int) -> list[Values]:
+    """The ranges. Consecutive ranges of a segment are joined, unless they then have more than `max_bytes` bytes.
+
+    >>> _joined([(1, 0, 2, 50), (1, 2, 4, 50), (1, 4, 6, 50), (2, 6, 8, 50)], 100)
+    [(1, 0, 4, 100), (1, 4, 6, 50), (2, 6, 8, 50)]
+    """
+    found: list[Values] = []
+    for segment, start, stop, size in ranges:
+        if found and found[-1][0] == segment and found[-1][2] == start and found[-1][3] + size <= max_bytes:
+            found[-1] = (segment, found[-1][1], stop, found[-1][3] + size)
+        else:
+            found.append((segment, start, stop, size))
+    return found
 
 
 def _page(connection: Connection, owner: int, segment: int, start: int, stop: int) -> tuple[list[IndexRow], int]:
