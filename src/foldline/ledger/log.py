@@ -85,8 +85,9 @@ class Transactions:
 
     def lock(self, connection: Connection, branch: Branch) -> Head:
         """Lock a branch until the transaction ends, and return its head."""
-        check_branch(connection, self.owner, branch, self.for_update)
-        return head(connection, self.owner, branch)
+        if self.for_update:
+            check_branch(connection, self.owner, branch, self.for_update)
+        return head(connection, self.owner, branch)  # raises `Conflict`, too, if the branch was deleted
 
     def add_entry(self, connection: Connection, branch: Branch, before: Head, entry: NewEntry) -> Head:
         """Insert an entry directly after the head `before`, and return the new head."""

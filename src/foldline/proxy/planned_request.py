@@ -291,8 +291,6 @@ class RequestPlanner:
         if plan and is_written:
             release_long_prompt(session)
             session.view()
-        else:
-            session.refresh()
         state = session.state
         ticket.identity = state.identity().extension
         if conversation is None or is_unfolded(state, conversation.start):
