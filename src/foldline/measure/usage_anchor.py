@@ -168,27 +168,27 @@ class Gauge:
         """Whether the size is based on usage."""
         if self.anchor is None or self.anchor.first is None:
             return self.anchor is not None
-        return self._trusted().anchor is not None
+        return self.trusted().anchor is not None
 
     @property
     def trusted_calibration(self) -> Calibration:
         """The calibration. A first figure that is not used for the size has no effect on it."""
-        return self.calibration if self.anchor is None or self.anchor.first is None else self._trusted().calibration
+        return self.calibration if self.anchor is None or self.anchor.first is None else self.trusted().calibration
 
     @property
     def tokens(self) -> int:
         """The likeliest size of a request that would be sent now."""
-        return self._trusted()._expected()
+        return self.trusted()._expected()
 
     @property
     def upper(self) -> int:
         """The size to compare with a limit: the likeliest size, plus the estimator's margin for the estimated part."""
-        return self._trusted()._upper()
+        return self.trusted()._upper()
 
     @property
     def count(self) -> Count:
         """The size of a request that would be sent now, with the source of the figure as text."""
-        gauge = self._trusted()
+        gauge = self.trusted()
         estimated = gauge._estimate()
         if gauge.anchor is None:
             source = f"{estimated:,} estimated"
@@ -231,8 +231,11 @@ class Gauge:
         gauge._settle_reply()
         return gauge
 
-    def _trusted(self) -> Gauge:
-        """A settled gauge. Its first figure is left out if the size reaches the limit only because of that figure."""
+    def trusted(self) -> Gauge:
+        """A settled gauge. Its first figure is left out if the size reaches the limit only because of that figure.
+
+        Each figure of a gauge is read from such a copy. A caller that needs several figures reads them from one copy.
+        """
         gauge = self._settle()
         first = gauge.anchor.first if gauge.anchor is not None else None
         if first is None or (gauge._expected() if self.is_exact else gauge._upper()) < self.limit:

@@ -473,10 +473,11 @@ class State:
             if setup.extra:
                 request, blocks = request + setup.extra, {**blocks, HIDDEN: setup.extra}
             return Load(request, history, count, self.usable, self.tools, 1.0, 0, 0.0, earned, blocks)
-        local, request, learned = request, self.gauge.tokens, self.gauge.trusted_calibration
-        upper, margin = (0, 0.0) if self._counter.exact else (self.gauge.upper, MARGIN)
+        gauge = self.gauge.trusted()
+        local, request, learned = request, gauge.tokens, gauge.trusted_calibration
+        upper, margin = (0, 0.0) if self._counter.exact else (gauge.upper, MARGIN)
         blocks = blocks if request == local else self._scaled(blocks, request)
-        figures = (learned.hidden, learned.ratio, upper, margin, earned, blocks, not self.gauge.is_anchored)
+        figures = (learned.hidden, learned.ratio, upper, margin, earned, blocks, not gauge.is_anchored)
         return Load(request, history, count, self.usable, *figures)
 
     @property
