@@ -21,6 +21,7 @@ SIZE = 20
 """Bytes in a key."""
 ROOT = b""
 """The key of an empty history, used as the previous key of the first message."""
+_to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
 
 
 def link(owner: str, before: bytes, body: bytes) -> bytes:
@@ -43,7 +44,7 @@ def trace(owner: str, before: bytes, message: Message) -> bytes:
     if not content:
         return before
     value = [message.role, message.kind, content]
-    return link(owner, before, json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode())
+    return link(owner, before, _to_json(value).encode())
 
 
 def _content(parts: tuple[Part, ...]) -> Iterator[Any]:

@@ -51,6 +51,7 @@ _FIELDS = {kind: [field for field in fields(kind) if field.name != "wire"] for k
 _META = [field for field in fields(Meta) if field.name != "usage"]
 _DEFLATED = b"x"
 """First byte of a compressed body; JSON never starts with this byte."""
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, FoldlineError)
 """Exceptions that reading a damaged body can raise."""
 
@@ -85,7 +86,7 @@ def unpack_value(stored: bytes | None, what: str) -> Any:
 def dump(value: Any) -> bytes:
     """The value as compact ASCII JSON."""
     try:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _to_json(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"cannot store this message: {error}", hint="use only JSON values in a message") from None
 

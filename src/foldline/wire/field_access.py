@@ -39,19 +39,19 @@ def text_of(value: Any) -> str:
 
 def string_at(value: Any, key: str) -> str:
     """The string under `key` of an object; "" if there is no string."""
-    found = value.get(key) if isinstance(value, Mapping) else None
+    found = value.get(key) if type(value) is dict or isinstance(value, Mapping) else None
     return found if isinstance(found, str) else ""
 
 
 def object_at(value: Any, key: str) -> dict[str, Any]:
     """The inner object under `key` of an object; an empty dict if there is no inner object."""
-    found = value.get(key) if isinstance(value, Mapping) else None
+    found = value.get(key) if type(value) is dict or isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
 
 def list_at(value: Any, key: str) -> list[Any]:
     """The list under `key` of an object; an empty list if there is no list."""
-    found = value.get(key) if isinstance(value, Mapping) else None
+    found = value.get(key) if type(value) is dict or isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
