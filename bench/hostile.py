@@ -22,6 +22,8 @@ from bench.hostile_texts import TEXTS, HostileText
 GROWTH_GOAL, SECONDS_GOAL = 2.3, 1.0
 _START_CHARS, _MAX_BYTES = 2_000, 400_000
 """Number of characters of the first text, and maximum number of bytes that an entry gets."""
+_LEAST_SECONDS = 0.001
+"""A shorter time counts as this one in a ratio, because the fixed time of an entry varies by about as much."""
 _DOUBLINGS = 2
 _ROUNDS = 3
 """Number of measurements of a pair that fails. The minimum of all runs counts."""
@@ -93,7 +95,7 @@ def _megabytes(entry: Entry, text: str) -> float:
 
 def _result(name: str, text: HostileText, times: dict[int, float]) -> Result:
     first, last = min(times), max(times)
-    growth = (times[last] / times[first]) ** (1 / ((last // first).bit_length() - 1))
+    growth = (times[last] / max(times[first], _LEAST_SECONDS)) ** (1 / ((last // first).bit_length() - 1))
     per_mb = times[last] / _megabytes(ENTRIES[name], text.make(last))
     return Result(name, text.name, last, round(times[last] * 1000, 1), round(growth, 2), round(per_mb, 3))
 
