@@ -448,7 +448,7 @@ def _check_gain(policy: Policy) -> None:
         )
     if policy.leave != "nothing" and policy.min_gain_ratio == 1:
         raise ConfigError(
-            f"min_gain_ratio 1.0 cannot be reached, because a {policy.leave} replaces the folded messages",
+            f"min_gain_ratio 1.0 cannot be reached, because the {policy.leave} of a fold also needs tokens",
             hint='lower min_gain_ratio, or set leave = "nothing"',
         )
     if policy.leave == "digest" and policy.digest_tokens == 0:

@@ -71,7 +71,7 @@ def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings
             tick()
     if not done:
         raise InputError(
-            f"no transcript found in {', '.join(files)}", hint="name a transcript or a folder with transcripts"
+            f"no transcript found in {', '.join(files)}", hint="give a transcript or a folder with transcripts"
         )
     if as_json:
         print_json({"ledger": str(location), "sessions": done, "skipped": skipped})

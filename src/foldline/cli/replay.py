@@ -78,8 +78,8 @@ def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool
     r"""Replay old sessions request by request, and compare policies by tokens sent, cost, folds and lost facts.
 
     The cost is that of the requests, with prompt caching. The cost of replies is left out, because it is the same under
-    every policy. Messages that are not in the files are not counted. If every policy refused every request, the exit
-    code is 3.
+    every policy. Only messages that are in the files are counted. If every policy refused every request, the exit code
+    is 3.
 
     \b
     Example:  foldline replay session.jsonl --policy balanced --policy thrifty
@@ -97,7 +97,7 @@ def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool
         reason = f" ({results[0].skipped})" if results else ""
         raise InputError(
             f"no session with a request in {', '.join(files)}{reason}",
-            hint="name a transcript or a folder with transcripts",
+            hint="give a transcript or a folder with transcripts",
         )
     if flags["plot"]:
         from foldline.cli.shared.replay_plot import draw  # noqa: PLC0415  # slow to import
@@ -234,7 +234,7 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
 
 
 def _money(row: dict[str, Any], cost: float) -> tuple[str, str]:
-    """A cost and its share of the cost without folds; dashes if no session has a known price."""
+    """A cost and its share of the cost without folds. Both are dashes if the prices of all sessions are unknown."""
     if row["unpriced"] == row["sessions"]:
         return "-", "-"
     return f"${cost:,.2f}", _share(cost, row["cost_everything"])

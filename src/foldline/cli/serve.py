@@ -37,7 +37,7 @@ EXITS = {
 @click.option("--token", metavar="TOKEN", help=f"Demand this token for /foldline/api (better: set {TOKEN_VARIABLE}).")
 @click.option("--single-user", is_flag=True, help="Treat all credentials as those of one person.")
 @click.option("--holdout", type=click.FloatRange(0, 1), default=0.0, metavar="SHARE",
-              help="Do not fold this share of the new sessions, to measure the saving.")  # fmt: skip
+              help="Never fold this share of the new sessions, so that the saving can be measured.")  # fmt: skip
 @click.option("--answer-compaction", is_flag=True,
               help="Answer the compaction requests of Claude Code and Codex from the ledger, at no cost.")  # fmt: skip
 @click.option("--recall", is_flag=True,

@@ -1,4 +1,4 @@
-"""Computes what policies would have done with a transcript that was dropped on the page. Nothing is stored."""
+"""Computes what policies would have done with a transcript whose file was dragged onto the page. Stores nothing."""
 
 from __future__ import annotations
 
@@ -55,5 +55,6 @@ def _read(name: str, text: str, format: str) -> Transcript:
             hint = error.hint if format else "choose its format"
             raise InputError(error.message.replace(copy.name, name), hint=hint) from None
     if not found:
-        raise InputError(f"{name} contains no conversation", hint="drop a transcript of an agent or a list of messages")
+        hint = "drag the session file of an agent, or a JSON file with a list of messages, onto the page"
+        raise InputError(f"{name} contains no conversation", hint=hint)
     return max(found, key=lambda one: len(one.messages))

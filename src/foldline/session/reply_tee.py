@@ -30,9 +30,8 @@ class ReplyTee:
     def __init__(self, session: Session, stream: Any, *, format: str | None, view: ViewIdentity | None) -> None:
         if is_stream_manager(stream):
             what = f"{type(stream).__name__} is not a stream yet"
-            raise InputError(
-                what, hint="enter it first: with client.messages.stream(…) as stream: session.stream(stream)"
-            )
+            how = "with client.messages.stream(…) as stream: session.stream(stream)"
+            raise InputError(what, hint=f"open the stream with `with` first: {how}")
         if not isinstance(stream, (Iterable, AsyncIterable)) or isinstance(stream, (str, bytes)):
             raise InputError(f"not a stream: {type(stream).__name__}", hint="pass the stream that the SDK returned")
         self._session, self._stream, self._view = session, stream, view
