@@ -26,7 +26,10 @@ COMPACTIONS = {
 
 
 class Compactions(NamedTuple):
-    """The compactions of a session by one of those in `COMPACTIONS`, which foldline only recorded."""
+    """The compactions of a session that were made by the agent, by the client or by the provider.
+
+    foldline did not make these compactions. It recorded them as folds.
+    """
 
     by: str
     """`agent`, `client` or `provider`."""
@@ -204,7 +207,10 @@ class Fold:
 
 
 def compactions(folds: Iterable[Fold]) -> tuple[Compactions, ...]:
-    """The compactions that foldline only recorded, by who compacted the conversation (see `Fold.compacted_by`)."""
+    """The compactions that foldline recorded but did not make: one value each for agent, client and provider.
+
+    If the agent (or the client, or the provider) made no compaction, there is no value for it.
+    """
     found: dict[str, Compactions] = {}
     for fold in folds:
         if by := fold.compacted_by:

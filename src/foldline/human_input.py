@@ -103,7 +103,8 @@ def human_words(text: str) -> str:
 def is_human_prompt(message: Message) -> bool:
     """Whether a message is a prompt, and not only text that the agent program added.
 
-    A prompt with media counts. A digest by the agent program also counts, because it replaces earlier prompts.
+    The result is True for a prompt with media. It is also True for a digest that the agent program wrote, because this
+    digest replaces earlier prompts.
     """
     if not message.is_prompt:
         return False
@@ -152,8 +153,9 @@ def refusal_comment(result: str) -> str:
 
 
 def is_command(text: str) -> bool:
-    """Whether a text with the user's role is a command to the agent program. In reply, the program adds a prompt of its
-    own.
+    """Whether a text with the user's role is a command to the agent program, such as `/init`.
+
+    The program inserts a prompt of its own after a command.
     """
     return "<command-name>" in text
 

@@ -3,7 +3,7 @@
 If all blocks together exceed the total cap, they are reduced in this order, until they fit:
 
 1. The oldest messages of the history are removed. The newest messages are never removed.
-2. If the newest messages alone exceed the total cap, their texts are shortened. Without this, nothing would be left of
+2. If the newest messages alone exceed the total cap, their texts are shortened. Otherwise, there would be no room for
    summary and memory.
 3. The summary is shortened.
 4. The memory is shortened.

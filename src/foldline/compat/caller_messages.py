@@ -92,7 +92,7 @@ def _plain_part(part: Part, edit: Callable[[str], str]) -> Part:
 
 
 def format_of(items: Sequence[Any]) -> str:
-    """The format of a list: a wire format, `message` or `object`. An empty list counts as OpenAI dicts."""
+    """The format of a list: a wire format, `message` or `object`. For an empty list, it is `openai`."""
     dicts = [item for item in items if isinstance(item, Mapping)]
     if dicts:
         found = detect(dicts)

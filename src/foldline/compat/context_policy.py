@@ -330,9 +330,9 @@ def _plan(messages: Sequence[Message], policy: Policy) -> Plan:
 
 
 def _add(session: Session, messages: Sequence[Message]) -> None:
-    """Add messages to a session.
+    """Add messages to a session, and allow the session to cut all messages except the newest one.
 
-    Only the newest message must stay in the view; older prompts without a reply can be cut.
+    By default, a session also keeps all prompts without a reply.
     """
     session.add(*messages)
     session.timeline.tail = max(session.timeline.cuts["message"], default=session.timeline.lead)

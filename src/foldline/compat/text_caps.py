@@ -60,7 +60,7 @@ def fit_text(text: str, cap: int, end: End, counter: Counter) -> str:
     inside = _inside(lines)
 
     def take(count: int, piece: str | None = None) -> str:
-        """The first or last `count` lines. `piece` may be a part of the next line; it is added."""
+        """The first or last `count` lines. If `piece` (a part of the adjacent line) is given, it is added."""
         start, stop = (0, count) if end == "head" else (len(lines) - count, len(lines))
         kept = lines[start:stop]
         if piece is not None:
@@ -115,9 +115,9 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For each line, the fence line that opened the code block in which the line starts; "" outside code blocks.
+    """For each line, the code block that is open before this line, given by its first line (the fence).
 
-    The list has one more item, for the end of the text.
+    The item is "" if no code block is open. The list has one more item, for the end of the text.
     """
     found, opened = [""], ""
     for line in lines:

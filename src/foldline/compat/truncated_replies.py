@@ -45,9 +45,9 @@ def continue_reply(
 ) -> tuple[Any, TruncationState]:
     """The messages to send next, and the new state.
 
-    The last message must be the model's reply. `stop_reason` is the stop reason in the words of any provider. By
-    default, the stop reason in the reply is used. If the reply is complete or `max_retries` is reached, the list is
-    returned unchanged, and the state has `retry=False`.
+    The last message must be the model's reply. `stop_reason` is the stop reason that the provider's API returned, such
+    as `max_tokens` or `length`. By default, the stop reason in the reply is used. If the reply is complete or
+    `max_retries` is reached, the list is returned unchanged, and the state has `retry=False`.
     """
     if max_retries < 0:
         raise ConfigError(f"max_retries must be 0 or more, not {max_retries}")
@@ -64,7 +64,7 @@ def continue_reply(
 
 
 def _with_stop(messages: Sequence[Message], stop_reason: str | None) -> list[Message]:
-    """A list with only the last message. Its stop reason becomes `stop_reason`, unless that is None.
+    """A list with only the last message. If `stop_reason` is not None, it becomes the stop reason of this message.
 
     A stop reason that means a length limit is replaced by the engine's name for it.
     """

@@ -1,4 +1,7 @@
-"""Counts the features of a text, in the order in which a family of vocabularies has weights for them."""
+"""Counts the features of a text. The estimator multiplies each count by a weight, and adds up the products.
+
+The counts have the same order as the weights (`Weights.features` in estimator_weights.py).
+"""
 
 from __future__ import annotations
 

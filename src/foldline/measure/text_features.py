@@ -55,8 +55,8 @@ _SECOND = bytes(ord((ASCII_CLASSES + "x")[code & 7]) for code in range(256))
 def class_pairs(raw: bytes) -> bytes:
     """One code for each byte. The code stands for the class of the previous byte and the class of the byte itself.
 
-    The first byte counts as a byte after a character that is not ASCII. Counting one code is three times as fast as
-    counting a pattern of two classes.
+    The first byte has no previous byte. Its code is that of a byte after a character that is not ASCII. Counting one
+    code is three times as fast as counting a pattern of two classes.
     """
     codes = int.from_bytes(raw.translate(_CODES), "little")
     return (codes | codes << 12 | _AFTER_OTHER).to_bytes(len(raw) + 2, "little")[:-2]

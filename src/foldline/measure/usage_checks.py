@@ -88,11 +88,12 @@ class Doubt(NamedTuple):
     """Whether the first figure in the current series of doubted figures may count cached tokens twice."""
 
     def is_confirmed_by(self, expected: int, gap: int) -> bool:
-        """Whether a later figure deviates by about the same amount, although the request has grown.
+        """Whether a later figure confirms this figure: the request has grown, but the deviation is about the same.
 
-        Hidden tokens cause a constant deviation. A deviation that grows with the request comes from tokens that are
-        counted twice. If the deviation is as large as the previous request, cached tokens were counted twice or not at
-        all. In these two cases the result is False.
+        The deviation (`gap`) is then the number of hidden tokens, which is constant. The result is False in two cases:
+
+        - The deviation has grown with the request. It comes from tokens that are counted twice.
+        - The deviation is about as large as the previous request. The cached tokens are counted twice, or not at all.
         """
         growth = expected - self.expected
         if growth < LEAST_GROWTH or abs(gap - self.gap) > AGREE * growth:
@@ -111,8 +112,8 @@ class Doubt(NamedTuple):
 class FirstFigure(NamedTuple):
     """A first figure that shows many hidden tokens, and that no second figure has confirmed yet.
 
-    The first figure alone does not show whether there are so many hidden tokens or the figure is wrong. So it alone
-    does not cause a fold.
+    There may really be so many hidden tokens, or the first figure may be wrong. So the first figure alone does not
+    cause a fold.
     """
 
     hidden: int

@@ -72,8 +72,11 @@ class PassageBuilder:
     def _selection(self) -> dict[Document, int]:
         """The messages to show, best first, each with its maximum number of characters.
 
-        A message that has only tool calls or results is shown only if the message itself matches well. The result of a
-        call that is shown is also shown: beside the call if the call matches well, else if tokens are left.
+        A message that has only tool calls or results is shown only in two cases:
+
+        - The message itself matches well.
+        - It is the result of a call that is shown. If the call matches well, the result is ranked directly after the
+          call. Otherwise, the result is ranked last, so it is shown only if tokens are left.
         """
         docs, own, known = self.known.docs, self.known.own_scores, self.known
         order, at_length = ranking.worth_showing(docs, own, known.scores, OTHER_CHARS)

@@ -213,9 +213,9 @@ class Session:
 
     @_locked
     def _add(self, things: Sequence[Any], format: str | None, view: View | ViewIdentity | str | None) -> Sequence[Any]:
-        """Add the values before the first streamed reply in `things`.
+        """Add the values in `things`, but stop at a value that is a streamed reply.
 
-        Returns the rest of `things`: that streamed reply and everything after it.
+        Returns the values that were not added: the streamed reply and everything after it.
         """
         answered, changed_at = None if view is None else identity_of(view), self.state.snapshot.changed_at
         known = self.state.setup.format_known or format is not None

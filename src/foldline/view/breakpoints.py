@@ -3,11 +3,18 @@
 Anthropic writes its cache only at a marked block, and looks for earlier cache entries only in the 20 blocks before a
 mark. So three places are marked: the end of the system text, the end of the previous request, and the end of this
 request. With the second mark, the cache entry of the previous request is found even if many blocks were added since
-then. Marks of the caller count towards the limit of four and have priority. If the caller set more than four marks, the
-last four are kept. Marks for one hour must come before marks for five minutes. So a one-hour mark of the caller that
-comes after a five-minute mark becomes a five-minute mark. If the request asks for automatic caching for one hour, all
-marks become one-hour marks, because automatic caching marks the last block. If foldline adds a mark before a one-hour
-mark, it adds a one-hour mark. The tokens at this place are written for an hour anyway.
+then.
+
+A request may have at most four marks. Anthropic demands that marks for one hour come before marks for five minutes. So
+the marks of the caller and foldline's own marks follow these rules:
+
+- The marks of the caller are kept, and foldline adds marks only up to the limit of four.
+- If the caller set more than four marks, the last four are kept.
+- If a one-hour mark of the caller comes after a five-minute mark, it becomes a five-minute mark.
+- Automatic caching (`cache_control` of the request) is one more mark, at the end of the request. If it is for one hour,
+  all other marks become one-hour marks.
+- A mark that foldline adds is for five minutes. If a one-hour mark follows it, it is for one hour: the tokens before a
+  one-hour mark are written for an hour anyway.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ _BINDING_LENGTH = 12
 
 
 class ViewIdentity(NamedTuple):
-    """The identity of a view. As text: `key.tools` or `key.tools.length.tokens`, and `.binding` if it is known.
+    """The identity of a view.
+
+    `str()` returns the fields, separated by dots: `key.tools.length.tokens`, or only `key.tools` if `length` is -1. If
+    the binding is known, `.binding` is added at the end.
 
     >>> str(ViewIdentity.parse("3f0c9a12b4de.5400.12.80211"))
     '3f0c9a12b4de.5400.12.80211'

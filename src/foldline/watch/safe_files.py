@@ -285,7 +285,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _disk_error(path: Path, error: OSError) -> OSError | None:
-    """An `OSError` that says what to do about an error of the whole disk; None for any other error."""
+    """An `OSError` with a hint for an error in `_DISK_HINTS`, such as a full disk; None for any other error."""
     hint = _DISK_HINTS.get(error.errno or 0)
     return OSError(error.errno, f"{error.strerror}: {hint}", str(path)) if hint else None
 

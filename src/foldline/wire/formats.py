@@ -209,10 +209,12 @@ class Format:
     """One wire format.
 
     `parse(value, raw)` returns the message for one element. If a field is wrong, `parse` raises a `WireError` that
-    names the field. An unknown kind of part becomes `Opaque`. `render(message, loss)` returns the elements for one
-    message, in the format `element_format`. If the message is unchanged and was read from this format, the original
-    value is returned. Otherwise the elements are built from the parts; an edited part is built from its original value.
-    The list is empty if no part of the message can be written in this format.
+    names the field. An unknown kind of part becomes `Opaque`.
+
+    `render(message, loss)` returns the elements for one message, in the format `element_format`. If the message is
+    unchanged and was read from this format, its original value is returned. Otherwise, new elements are written: an
+    unchanged part keeps its original value, and an edited part gets its original value with the new fields. The list is
+    empty if no part of the message can be written in this format.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The documented gate: whether a transcript is over its budget."""
+"""The documented gate: functions that tell whether a transcript is over its budget."""
 
 from __future__ import annotations
 

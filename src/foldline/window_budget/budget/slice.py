@@ -1,4 +1,4 @@
-"""The documented slice: which messages stay, and which messages are replaced by a digest."""
+"""The documented function `plan_slice`: it decides which messages stay, and which messages a digest replaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["plan_slice"]
 
 
 def plan_slice(messages: Sequence[Any], policy: BudgetPolicy) -> CondensePlan:
-    """The slice that keeps about `keep_recent` tokens of the newest messages.
+    """The plan that keeps about `keep_recent` tokens of the newest messages, and drops all older messages.
 
     The kept part never begins with a tool result. If the newest step alone has more than `keep_recent` tokens, only
     this step is kept.

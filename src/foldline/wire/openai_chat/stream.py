@@ -128,9 +128,10 @@ class ChatStream:
     def _call(self, delta: dict[str, Any]) -> _ChatCall:
         """The call that a delta belongs to.
 
-        The number identifies the call. Some servers give every call the same number, so a known number with a new id
-        and a name begins a new call. Without a number, the id identifies the call. Without a number and an id, a delta
-        with a name begins a new call. A delta without a name continues the last call.
+        - A delta with an `index` belongs to the call with the same index. But some servers give every call the same
+          index. So if the delta has a name and another id than the call, it begins a new call.
+        - A delta without an index, but with a known id, belongs to the call with this id.
+        - Any other delta begins a new call if it has a name. If it has no name, it continues the last call.
         """
         index, named = delta.get("index"), delta.get("id") or None
         begins = bool(object_at(delta, "function").get("name") or object_at(delta, "custom").get("name"))

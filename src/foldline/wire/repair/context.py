@@ -140,13 +140,16 @@ class RepairContext:
         self.notes.append(RepairNote(code, index, words))
 
     def own(self, wire: Wire | None) -> TypeGuard[Wire]:
-        """True for a wire form of this format. Codex counts as Responses, because its logs hold Responses items."""
+        """Whether a wire form is in the format of this context (`format`).
+
+        A wire form from a Codex log is also in the format `openai-responses`, because the log holds Responses items.
+        """
         return wire is not None and (
             wire.format == self.format or (wire.format == "codex" and self.format == "openai-responses")
         )
 
     def exact(self, wire: Wire | None) -> TypeGuard[Wire]:
-        """True for a wire form that is sent exactly as it came."""
+        """Whether a wire form is sent exactly as it was received."""
         return wire is not None and wire.exact and self.own(wire)
 
     def is_rendered(self, part: Part) -> bool:

@@ -188,7 +188,11 @@ def _holds_results(message: Message) -> bool:
 
 
 def _is_joined_by_renderer(entry: RepairEntry, context: RepairContext) -> bool:
-    """True for a message that the renderer joins with the rest of its reply, because it is not sent verbatim."""
+    """Whether the renderer joins a message with the other messages of the same reply.
+
+    A message that is sent verbatim is not joined. A message with a legacy `function_call` (a call without an id) is not
+    joined either.
+    """
     return not is_exact(entry.message, context.target.element_format) and all(
         part.id or not context.own(part.wire) for part in entry.message.parts if isinstance(part, ToolCall)
     )
