@@ -9,7 +9,7 @@ _WITHOUT_CLICK = {"statusline": "foldline.watch.status_line", "hook": "foldline.
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it with one word, even while modules are being imported."""
+    """Run the command line. After Ctrl-C, only "stopped" is printed, even if modules are still being imported."""
     try:
         from importlib import import_module  # noqa: PLC0415
 

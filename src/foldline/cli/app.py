@@ -214,7 +214,7 @@ def _run() -> int:
 
 
 def _takes_words(context: click.Context | None) -> bool:
-    """Whether the command takes a text of any number of words as its argument."""
+    """Whether the command has an argument that takes any number of words, such as the text of a pin."""
     arguments = context.command.params if context is not None else ()
     return any(
         isinstance(each, click.Argument) and each.nargs == -1 and each.type is click.STRING for each in arguments

@@ -226,7 +226,7 @@ def _policy(settings: Settings) -> Iterator[Finding]:
 
 
 def _ledger(location: LedgerLocation) -> Iterator[Finding]:
-    """Whether the ledger can be opened, and its schema version. Creates and changes nothing."""
+    """A finding that says whether the ledger can be opened, and names its schema version. Changes nothing."""
     from foldline import ledger  # noqa: PLC0415  # not needed by other checks
     from foldline.ledger.schema import MIGRATIONS  # noqa: PLC0415
 

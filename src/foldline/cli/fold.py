@@ -143,12 +143,12 @@ def folded_file(found: Conversation, session: Session, view: View, *, to: str | 
 
 
 def _without_advice(message: Message) -> Message:
-    """The message for a model without the recall tool: its placeholders do not advise to use that tool."""
+    """The message, without the advice to use the recall tool, because the model does not have this tool."""
     return without_recall_advice(message, without_advice)
 
 
 def _is_original(one: Message, other: Message) -> bool:
-    """Whether a message is unchanged since it was read."""
+    """Whether two messages are equal and have the same wire form. False if they have no wire form."""
     return one == other and one.wire is other.wire and one.wire is not None
 
 

@@ -83,9 +83,10 @@ class ClientExchange:
 
     @property
     def is_large(self) -> bool:
-        """Whether the request may be too large for the provider, whose window may be smaller than the assumed one.
+        """Whether the request may be too large for the provider.
 
-        The beginning of the response to a large request is checked for a refusal before the client reads it.
+        The provider's window may be smaller than the window that foldline assumes. So the beginning of the response to
+        a large request is checked for a refusal, before the client reads the response.
         """
         view = self._request.view
         return view is not None and view.tokens > min(_LARGE_TOKENS, view.window // 2)

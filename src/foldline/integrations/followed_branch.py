@@ -1,7 +1,7 @@
-"""One branch of a session, and the last history that its owner (a client or a framework) sent.
+"""One branch of a session, and the last history that a client or a framework sent for the branch.
 
 The messages of the history are found in the session by their trace, a hash chain over texts, calls and results. Leading
-system messages are not part of the chain, because every request has the system messages that the owner sent.
+system messages are not part of the chain: they are taken from the history itself and sent unchanged.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class FollowedSession:
     def __init__(self, session: Session | Callable[[], Session], codec: ItemCodec) -> None:
         """`session` is the session, or a function that opens it.
 
-        The function is called by the first `prepare` or `follow`. These methods never raise, and an adapter may call
-        them in a thread.
+        The function is called by the first `prepare` or `follow`, not here. So its exceptions are logged and not
+        raised, and it does not block the event loop if an adapter calls these methods in a thread.
         """
         self._open, self.codec = session, codec
         self._lock = RLock()
@@ -119,9 +119,12 @@ class FollowedSession:
     def follow(self, items: Sequence[Any], *, shorten: bool = False) -> None:
         """Add the new messages of a history to the session, without making a view. Never raises.
 
-        Messages of the session that differ from the history are first removed from the session; a ledger keeps them.
-        With `shorten`, messages that follow the end of the history are removed, too, even if the history has no new
-        messages. No branch is made, because a program that opens the session again continues the session itself.
+        If the session has messages that are not in the history, they are removed from the session before the new
+        messages are added. A ledger keeps the removed messages. If the history has no new messages, nothing is removed,
+        unless `shorten` is True.
+
+        No branch is made for a history that differs. A program that opens the session again must find the last history
+        in the session itself.
         """
         try:
             with self._lock:

@@ -1,10 +1,10 @@
 """Storage of message chains.
 
-A segment is a run of consecutive messages. A segment either starts a new history, or continues another segment after
-one of the messages of that segment. So a few ranges of rows hold all messages of a branch in order. This sequence of
-messages is called the path of the branch. Messages that are appended at the end of a segment extend that segment;
-messages that are appended anywhere else start a new segment. The `position` of a message is counted from the first
-message of the path, not from the first message of its segment.
+A segment is a run of consecutive messages. The first message of a segment either starts a new history, or follows a
+message of another segment. So a few ranges of rows, each from one segment, hold all messages of a branch in order. This
+sequence of messages is called the path of the branch. Messages that are appended at the end of a segment extend that
+segment; messages that are appended anywhere else start a new segment. The `position` of a message is counted from the
+first message of the path, not from the first message of its segment.
 """
 
 from __future__ import annotations

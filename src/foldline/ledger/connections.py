@@ -108,9 +108,10 @@ class Database(Protocol):
 class ConnectionPool:
     """Pool of connections to one database.
 
-    Ctrl-C, a signal handler or another thread can raise an exception at any point of the code. So each use of a
-    connection has its own object (`loan`). Before the connection is used, the pool stores this object in the slot of
-    the connection. At the end of the use, the pool frees every slot that has this object.
+    Ctrl-C, a signal handler or another thread can raise an exception at any point of the code, for example between
+    reserving a connection and using it. The connection must not stay reserved then. So each use of a connection has its
+    own object (`loan`). The pool reserves a connection by storing this object in its slot. At the end of the use, the
+    pool frees every slot that has this object.
     """
 
     def __init__(self, database: Database) -> None:

@@ -123,8 +123,8 @@ def _body(stored: bytes | None) -> Any:
 def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = None) -> int:
     """Import exported lines and return the number of new messages. If an error occurs, nothing is imported.
 
-    Other writers must wait for the transaction. So the messages are indexed after it, because indexing takes most of
-    the time.
+    Other writers must wait until the transaction ends. Indexing takes most of the time, so the messages are indexed
+    after the transaction.
     """
 
     def work(connection: Connection) -> int:

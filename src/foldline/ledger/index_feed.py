@@ -1,10 +1,12 @@
 """Passes new messages to a text index.
 
 Indexing many messages at once is faster than indexing each message alone. So a transaction that writes messages does
-not index them. It adds their range as a row to the table `unread`. When the unindexed messages exceed a size limit, the
-next writer indexes some of them. A search or an import indexes all unindexed messages, in many short transactions. The
-ranges are stored in the ledger. So every message is indexed in the end, even if the process that wrote it is killed, or
-writes through a store without an index. The next store that has an index then indexes the message.
+not index them. Instead, it adds the range of the messages as a row to the table `unread`. When the unindexed messages
+exceed a size limit, the next writer indexes some of them. A search or an import indexes all unindexed messages, in many
+short transactions.
+
+The ranges are stored in the ledger. So every message is indexed in the end, even if the process that wrote the message
+was killed, or had opened the ledger without an index.
 """
 
 from __future__ import annotations

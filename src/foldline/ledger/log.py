@@ -169,9 +169,9 @@ def read_fold(connection: Connection, owner: Tenant, session: str, folded: FoldR
 
 
 def has_operation(connection: Connection, owner: Tenant, branch: Branch, op: str, after: int | None = None) -> bool:
-    """Whether an operation has already written a mark (an entry that is not an append).
+    """Whether the operation `op` has already written a mark (an entry that is not an append).
 
-    With `after`, an entry of any kind counts, if its number is above `after`.
+    With `after`: whether the operation has already written an entry of any kind with a number above `after`.
     """
     sql = "SELECT 1 FROM entries WHERE owner = ? AND branch = ? AND op = ? AND "
     if after is None:

@@ -256,7 +256,7 @@ class Store:
         return self._mark(branch, "fold", body, mark, op)
 
     def unfold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
-        """Undo the newest fold, so that the previous fold is in force again."""
+        """Take back the newest fold. The previous fold is then in force again."""
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             folds = derive(log.marks(connection, self.tx.owner, branch), before).folds
@@ -267,7 +267,7 @@ class Store:
         return self._mark(branch, "unfold", body, mark, op)
 
     def refold(self, branch: Branch, *, mark: int | None = None, op: str = "") -> Head:
-        """Restore the fold that was undone last, so that it is in force again."""
+        """Restore the fold that was taken back last. This fold is then in force again."""
 
         def body(connection: Connection, before: Head) -> tuple[Any, ChainPosition]:
             undone = derive(log.marks(connection, self.tx.owner, branch), before).undone

@@ -57,7 +57,7 @@ class TraceChain:
         self._notes = {index for index in self._notes if index < len(self._traces)}
 
     def after_notes(self, place: int) -> int:
-        """The place of the last note in the row of notes that directly follows `place`; `place` if there is none."""
+        """The place of the last of the notes that directly follow `place`; `place` if no note follows it."""
         while place - self.start in self._notes:
             place += 1
         return place

@@ -233,9 +233,9 @@ def similar_name(name: str) -> str:
 
 @cache
 def misspelled_name(name: str) -> str:
-    """The model name that was probably meant by a name with wrong letters; "" if the name is not misspelled.
+    """The probable correct form of a misspelled model name; "" if the name is not misspelled.
 
-    A name with other digits is another version of a model and not misspelled.
+    A name with other digits is the name of another version, and not misspelled.
 
     >>> misspelled_name("claude-sonet-5"), misspelled_name("claude-sonnet-5"), misspelled_name("claude-sonnet-99")
     ('claude-sonnet-5', '', '')

@@ -58,7 +58,7 @@ class LiveMeter:
             self._live.update(meter_line(watcher))
 
     def pace(self, *, behind: bool) -> None:
-        """Do nothing, even if more input is waiting (`behind`). The meter is redrawn only a few times a second."""
+        """Do nothing: the meter is redrawn a few times a second, whether or not more input is waiting (`behind`)."""
 
     def fail(self, text: str) -> None:
         """Print the text of a write error."""

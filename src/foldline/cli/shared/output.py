@@ -95,7 +95,7 @@ def pager(*, is_wanted: bool) -> Iterator[Console]:
 
 
 def margin_note(reason: str) -> str:
-    """An explanation of "(it may be …)" in the reason for a fold; "" if the reason does not contain these words."""
+    """A note that explains the words "(it may be …)" in the reason for a fold; "" if the reason does not have them."""
     if "(it may be " not in reason:
         return ""
     return '"it may be" is the estimate plus its largest known error: a request must fit even then'
@@ -126,9 +126,10 @@ def without_secrets(value: Any) -> Any:
 
 
 def _without_secrets_in_json(line: str) -> str:
-    r"""The line with the secrets in its JSON object redacted, such as the arguments of a call: `Bash {"command": …}`.
+    r"""The line, with secrets redacted in its JSON object, for example in the arguments of `Bash {"command": …}`.
 
-    In the text of the line, escapes such as `\n` can hide a secret.
+    An escape such as `\n` can hide a secret from a search in the line itself. So the JSON is parsed first. A line
+    without a backslash is returned unchanged.
     """
     from foldline.redact.redact import clean_arguments  # noqa: PLC0415  # slow to import
 

@@ -15,8 +15,9 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 def exit_at_stop_signal() -> Iterator[None]:
     """End the command with code 0 if SIGTERM or Ctrl-C arrives in the `with` block.
 
-    uvicorn handles these signals while it serves. When it has stopped, it raises the signal again for this handler. If
-    a signal arrives while the event loop starts, asyncio cannot close the loop and raises `RuntimeError`.
+    While uvicorn serves, it handles the signals itself. When uvicorn has stopped, it raises the signal again, and the
+    handler of this function ends the command. If a signal arrives while the event loop starts, asyncio cannot close the
+    loop and raises `RuntimeError`. This error ends the command with code 0, too.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

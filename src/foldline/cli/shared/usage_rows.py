@@ -229,9 +229,9 @@ def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Price
     """Each request, the number of its missed tokens, and its prices.
 
     Missed tokens were cached at the previous request of the same conversation, but were not read from the cache. If a
-    provider reports cache reads but no cache writes, all tokens of the previous request count as cached. After a
-    compaction, a request may be smaller than the previous one. The number of missed tokens is never larger than the
-    request.
+    provider reports cache reads but no cache writes, all tokens of the previous request are taken to be cached. A
+    request may be smaller than the previous one, for example after a compaction. So the number of missed tokens is
+    limited to the size of the request.
     """
     cached: dict[tuple[str, str], int] = {}
     prices: dict[str, Prices | None] = {}

@@ -40,7 +40,7 @@ class WriteFailures:
             self._report(self._current[name])
 
     def remove(self, name: str) -> None:
-        """Forget the failure of the output `name`, if there was one: everything for it has now been written."""
+        """Forget the failure of the output `name`, if there was one. Call this when the output has been written."""
         self._current.pop(name, None)
 
     @property
