@@ -111,7 +111,7 @@ def condensed_count(text: str) -> int:
 
 
 def without_handles(text: str) -> str:
-    """The text of a digest without its handles, for a list of messages that has no recall."""
+    """The text of a digest without its handles, for a reader without the recall tool."""
     return _HANDLES.sub("", text)
 
 

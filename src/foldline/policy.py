@@ -111,7 +111,8 @@ class Rule:
 class Policy:
     """All knobs. `None` means that the value is taken from the model, or that there is no limit.
 
-    The default has no rules, so it never folds. Usually, change a preset: `Policy.preset("balanced").but(…)`.
+    The default has no rules, so it never folds. For a policy that folds, change a preset:
+    `Policy.preset("balanced").but(…)`.
     """
 
     # Window

@@ -99,7 +99,8 @@ class PageActions:
     def pin(self, *, handle: str, text: str, name: str, **where: str) -> dict[str, Any]:
         """Pin messages or a text.
 
-        A message that the view does not show unchanged is added again as a note. `messages` names the note.
+        If the view does not show a message unchanged, a note with the text of the message is pinned instead. In the
+        answer, `messages` has the numbers of the pinned messages and notes.
         """
         opened = self._session(**where)
         names = opened.pin(text, handle=handle, name=name)
@@ -119,8 +120,10 @@ class PageActions:
         }
 
     def unpin(self, *, name: str, **where: str) -> dict[str, Any]:
-        """Remove a pin. If the pinned note is a copy of a folded message, `copy_of` is the number of that message; else
-        None.
+        """Remove a pin.
+
+        In the answer, `message` is the number of the message that was pinned. If this message is a note that repeats
+        another message, `copy_of` is the number of the other message; else None.
         """
         opened = self._session(**where)
         if name not in opened.pins:

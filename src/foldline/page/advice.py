@@ -48,7 +48,7 @@ def _rank(row: dict[str, Any]) -> tuple[bool, bool, int, int]:
 
 
 def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
-    """The messages to list. The key is the index; the value has the kind and the reason."""
+    """The messages to list, by index: why each is listed, as a word (such as `repeated`) and as a text."""
     stop = timeline.tail
     live = [
         index for index in range(timeline.cut, stop) if index not in timeline.pins and timeline.tokens(index) >= least

@@ -209,7 +209,7 @@ class PageApi:
 
 
 def _has_own_fold(reader: SessionReader) -> bool:
-    """Whether foldline made a fold of a session, also if the fold was taken back."""
+    """Whether foldline ever folded a session, even if all its folds were taken back."""
     return any(not reader.fold(one.reference).compacted_by for one in reader.fold_history().folds)
 
 

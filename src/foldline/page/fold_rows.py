@@ -21,7 +21,10 @@ _DIFF_LINES = 2_000
 
 
 def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
-    """All folds of a session, also those that were taken back, oldest first and without the text of their digests."""
+    """All folds of a session, oldest first, without the texts of their digests.
+
+    Folds that were taken back are included.
+    """
     rows = [_row(reader, number, one) for number, one in enumerate(reader.fold_history().folds, start=1)]
     for row in rows:
         if row["digest"] is not None:
@@ -45,7 +48,7 @@ def whole_fold(reader: SessionReader, number: int) -> dict[str, Any]:
 def lost_facts(reader: SessionReader, number: int) -> dict[str, Any]:
     """All facts that the digest of a fold does not show, the most important first.
 
-    The ledger stores only some of them, so the facts are extracted from the messages again.
+    The ledger stores only some of these facts, so the facts are extracted from the messages again.
     """
     fold = _fold(reader, number)
     facts = extract_facts(reader.messages(fold.lead, fold.made_at), fold.lead)

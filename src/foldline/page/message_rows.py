@@ -53,7 +53,11 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
 
 
 def author(message: Message) -> str:
-    """The word for what wrote a message: its kind, `result` for the result of a tool, or else its role."""
+    """The word that says who or what wrote a message.
+
+    This is the kind of the message, if it has a kind. Otherwise, it is `result` for the result of a tool, and the role
+    for any other message.
+    """
     if message.kind:
         return message.kind.replace("_", " ")
     return "result" if message.results and message.role != "assistant" else message.role

@@ -40,12 +40,12 @@ class RequestCosts:
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The tokens and the money that foldline's folds saved, compared with requests without these folds.
 
-        If the agent, its client or its provider compacted the conversation, the requests without foldline's folds begin
-        at this compaction. So a compaction is no saving.
+        What a compaction by the agent, its client or its provider saved is not included. This compaction is also
+        assumed for the requests without foldline's folds.
 
         The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost of requests
-        without foldline's folds and with the same pauses, minus the cost of the requests that were sent. So the cost
-        of cache writes that folds caused is deducted.
+        without foldline's folds and with the same pauses, minus the cost of the requests that were sent. The latter
+        cost includes the cache writes that folds caused.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
         found = {"tokens": whole - sent, "sent": sent, "whole": whole}
@@ -81,5 +81,5 @@ def _is_folded(row: Mapping[str, Any]) -> bool:
 
 
 def _paid(usage: Usage, prices: Prices) -> float:
-    """The price, per million tokens, of the prompt tokens that were not read from the cache."""
+    """The price of a million prompt tokens that were not read from the cache."""
     return max(prices.write, prices.input) if usage.cache_write else prices.input

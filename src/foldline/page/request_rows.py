@@ -59,7 +59,7 @@ def cause_text(miss: CacheMiss) -> str:
 
 
 def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
-    """The receipts of a branch by their usage. Receipts with the same usage are listed oldest first."""
+    """The receipts of a branch, grouped by usage. In each group, the oldest receipt comes first."""
     found: dict[Usage, deque[Receipt]] = {}
     after = 0
     while page := read_receipts(reader.store, reader.branch.session, after=after):
@@ -71,9 +71,10 @@ def _receipts_by_usage(reader: SessionReader) -> dict[Usage, deque[Receipt]]:
 
 
 def _compactions(reader: SessionReader) -> dict[FoldReference, FoldReference]:
-    """For each fold, the newest compaction that applied with it: the fold itself, or an older one.
+    """For each fold, the newest compaction among this fold and the folds before it.
 
-    A compaction is a fold that foldline only recorded (see `Fold.compacted_by`). Folds without one are left out.
+    A compaction is a fold that foldline only recorded (see `Fold.compacted_by`). A fold is left out if neither the fold
+    itself nor an earlier one is a compaction.
     """
     found: dict[FoldReference, FoldReference] = {}
     for made in reader.fold_history().folds:
@@ -184,7 +185,7 @@ class RequestWindow:
         return rows
 
     def _receipt(self, usage: Usage | None) -> Receipt | None:
-        """The oldest receipt with this usage, which is removed from `receipts`; None if there is none."""
+        """Remove the oldest receipt with this usage from `receipts` and return it; None if there is none."""
         found = self.receipts.get(usage) if usage else None
         return found.popleft() if found else None
 
@@ -234,12 +235,12 @@ class RequestWindow:
         return f"the conversation was {fold.reason}" if fold.compacted_by else CAUSES["fold"]
 
     def _summary_between(self, last: RequestPoint, point: RequestPoint) -> int:
-        """The number of the newest message with a summary by the client between two requests; 0 if there is none."""
+        """The number of the newest message between two requests that has a client's summary; 0 if there is none."""
         added = range(point.reply - 1, last.reply, -1)
         return next((at + 1 for at in added if any(share.kind == "digest" for share in self.facts[at].shares)), 0)
 
     def window_at(self, number: int, against: int = 0) -> dict[str, Any]:
-        """The tokens in the window at a request by kind of content, and the change since another request.
+        """The tokens of each kind of content in the window at a request, and their change since another request.
 
         `against` is the number of the other request; 0 means the previous one. The tokens of all kinds add up to the
         size of the request.
@@ -267,7 +268,7 @@ class RequestWindow:
         }
 
     def contents(self, point: RequestPoint) -> Counter[str]:
-        """The tokens of a request by kind of content. If the size was reported, the tokens add up to it."""
+        """The tokens of each kind of content in a request. If the provider reported a size, they add up to it."""
         found, usage = self._estimated_contents(point), self.facts[point.reply].usage
         total = sum(found.values())
         if usage is None or not total:

@@ -36,9 +36,9 @@ class Load(NamedTuple):
     `usable` is the largest request allowed. `fixed` is the part of the request that no fold can remove: tool schemas,
     memory, and hidden tokens that only the usage shows. `scale` is the number of real tokens per token of the counter,
     as learned from usage. `history` is in the counter's unit. `upper` is the size of the request plus the margin of its
-    estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage, as a share.
-    `earned_share` is the amount paid for sending the removable messages, divided by the price of a fold (see
-    fold_cost.py).
+    estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage. It is given as
+    a share of the estimate. `earned_share` is the amount paid for sending the removable messages, divided by the price
+    of a fold (see fold_cost.py).
     """
 
     request: int
@@ -65,7 +65,7 @@ class Load(NamedTuple):
         return self.fixed + round(self.scale * tokens)
 
     def room_in(self, size: int) -> int:
-        """The inverse of `size_of`: how many tokens, as counted locally, the messages of such a request may have."""
+        """The inverse of `size_of`: the tokens, as counted locally, of the messages in a request of `size` tokens."""
         return int((size - self.fixed) / self.scale)
 
     def value_for(self, rule: Rule) -> float:
@@ -106,8 +106,8 @@ def bound(rule: Rule, load: Load) -> float:
     """The limit of a rule, lowered if the size of the load is an estimate.
 
     The margin of an estimate is added before the size is compared with `usable`. So the need becomes HARD while the
-    estimate is still below `usable`. A rule on `request` with a limit near `usable` would fire too late, and a fold
-    could never be made in the background. So the limit of such a rule is lowered by the margin.
+    estimate is still below `usable`. A rule on `request` with a limit near `usable` would not fire before that. It
+    would then be too late to make the fold in the background. So the limit of such a rule is lowered by the margin.
 
     >>> load = Load(request=80, history=80, count=9, usable=100, margin=0.25, is_estimated=True)
     >>> [bound(Rule.parse(f"fold when request > {share}%"), load) for share in (75, 90)]

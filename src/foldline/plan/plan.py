@@ -307,8 +307,9 @@ class _FoldDraft:
     def _unanswered_before(self, cut: int) -> set[int]:
         """Indexes of the messages before the cut that belong to steps with an unanswered call.
 
-        A step is left out if a later prompt has a reply, because the conversation then went on without the result. The
-        digest says so. The newest steps are taken first, up to `OPEN_SHARE` of the window.
+        A step is left out if a later prompt has a reply, because the conversation then went on without the result. In
+        this case, the digest says that the call has no result. The newest steps are taken first, up to `OPEN_SHARE` of
+        the window.
         """
         timeline, room = self.timeline, int(OPEN_SHARE * self.load.usable)
         kept: set[int] = set()

@@ -155,7 +155,7 @@ class Timeline:
         }
 
     def _agent_digest(self) -> int:
-        """Tokens of the summary with which an agent continued after its own compaction; 0 if there is none."""
+        """Tokens of an agent's own summary, if this summary is the first message after the folded ones; else 0."""
         at, fold = self.cut, self.fold
         if fold is None or at >= len(self.messages) or self.messages[at].kind != "digest" or at in self.pins:
             return 0
