@@ -59,8 +59,9 @@ class BodyScan(NamedTuple):
         return "" if found is None else decode(self.data[found.start : found.end])
 
     def with_shorter_field(self, key: str, text: bytes) -> BodyScan:
-        """The body with another text for a field. Spaces fill up the length of the old text, so all positions stay
-        valid.
+        """The body with a shorter text for a field.
+
+        Spaces are added after the new text until it is as long as the old one. So all positions stay valid.
         """
         place = self.fields[key]
         filled = text.ljust(place.end - place.start)

@@ -13,7 +13,7 @@ _BEGINNINGS = (
 
 
 def is_client_summary(message: Message) -> bool:
-    """Whether a message replaces an earlier history. It is then a client's own summary or a provider's compaction."""
+    """Whether a message replaces an earlier history: a summary by the client, or a compaction by the provider."""
     if any(isinstance(part, Opaque) and part.kind == "compaction" for part in message.parts):
         return True
     texts = (part.text for part in message.parts if isinstance(part, Text))

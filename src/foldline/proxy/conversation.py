@@ -156,7 +156,7 @@ class ClientConversation:
 
     @property
     def start(self) -> int:
-        """The index in the session at which the client's history begins, without the leading system messages."""
+        """The session's index for the first message of the client's history after the leading system messages."""
         return self.chain.start
 
     @property
@@ -201,7 +201,7 @@ class ClientConversation:
         return True
 
     def is_behind(self) -> bool:
-        """Whether the session has other messages than this conversation knows, such as a note of the page."""
+        """Whether messages were added to or removed from the session elsewhere, such as a note from the page."""
         self.session.refresh()
         return len(self.session.state.timeline.messages) != self.length
 

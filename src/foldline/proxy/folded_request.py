@@ -124,8 +124,9 @@ def _kept_elements(
 ) -> list[bytes]:
     """The JSON texts of the messages after the cut.
 
-    If the view shows a message unchanged, the client's own text is used. The notes of the session are added before the
-    next reply, because nothing may come between a call and its result.
+    If the view shows a message unchanged, the client's own text is used. A note of the session is added before the next
+    reply or, if there is none, at the end. At its own position, the note might be between a call and its result, which
+    providers refuse.
     """
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
     first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))
@@ -189,7 +190,7 @@ def _value(element: bytes) -> Any:
 def _without_marks(element: Any) -> Any:
     """A rendered message without its cache breakpoints, because they were set for an earlier request.
 
-    Messages that are passed on exactly as the client sent them keep their breakpoints, which belong to this request.
+    A message that is passed on exactly as the client sent it keeps its breakpoints: they were set for this request.
     """
     if not isinstance(element, dict):
         return element

@@ -8,7 +8,7 @@ from foldline.wire.formats import Format
 
 
 def with_listed_input(data: bytes, format: Format) -> bytes | None:
-    """The request body with a list in place of the plain text; None if the body has no plain text there.
+    """The request body with a list in place of the plain text; None if the messages are not a plain text.
 
     The list has one message of the user with this text. Only foldline reads this body: if nothing is folded, the
     provider gets the client's own bytes.

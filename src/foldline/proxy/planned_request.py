@@ -157,10 +157,10 @@ class RequestPlanner:
         return conversation
 
     def catch_up(self, ticket: Ticket) -> bool:
-        """If the session has messages that do not come from this conversation, find those of the request in it again.
+        """Read what others have changed in the session, then find the request's messages in the session again.
 
         Other processes add messages if they share the ledger. The page and the commands add notes. Returns False if
-        there is nothing new.
+        nothing has changed.
         """
         conversation, located = ticket.conversation, ticket.located
         if conversation is None or located.is_compacted:
@@ -204,8 +204,9 @@ class RequestPlanner:
     def _at(self, ticket: Ticket, conversation: ClientConversation, place: int) -> ClientConversation:
         """A conversation with only the first `place` messages of the session.
 
-        If this removes only a reply that the client has not sent back yet, the conversation itself is shortened.
-        Otherwise, and while a request is being answered, the result is a new branch.
+        If nothing is removed, the conversation itself is returned. If only a reply is removed that the client has not
+        sent back yet, and no request is being answered, the conversation itself is shortened. In all other cases, the
+        result is a new branch.
         """
         if place == conversation.length:
             return conversation
@@ -245,7 +246,7 @@ class RequestPlanner:
     # The size
 
     def may_overflow(self, ticket: Ticket) -> bool:
-        """Whether a client's request may be too large for its window. Only the length of its body is checked."""
+        """Whether a client's request may be too large for the window. Only the length of its body is checked."""
         return len(ticket.located.history.scan.data) > self._least_bytes(ticket)
 
     def is_large(self, ticket: Ticket, body: bytes | None) -> bool:
@@ -254,7 +255,7 @@ class RequestPlanner:
         return self.settings.mode == "fold" and length > min(LARGE_BYTES, self._least_bytes(ticket))
 
     def _least_bytes(self, ticket: Ticket) -> int:
-        """The number of bytes that a request must exceed before it may be too large for its window."""
+        """The number of bytes up to which a request fits the window. A longer request may be too large."""
         window = self.settings.policy.window_tokens or model_of(ticket.model or self.settings.model).window
         return window * BYTES_PER_TOKEN
 

@@ -103,8 +103,8 @@ class RecallRelay:
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Answer the recall calls of a reply and of the replies after it.
 
-        Returns the joined reply, and the part of it that the client has not received yet. `held` is the beginning of
-        this part, which comes from `reply`. Returns None if the reply has no recall call.
+        Returns the joined reply, and the part of the joined reply that the client has not received yet. `held` is the
+        part of `reply` that the client has not received yet. Returns None if the reply has no recall call.
         """
         calls, has_others = recall_calls(reply.messages)
         if not calls or reply.value is None:

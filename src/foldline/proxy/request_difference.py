@@ -1,4 +1,4 @@
-"""Finds the first difference between a request and the previous one, as a prompt cache sees them.
+"""Finds the first difference between a request and the previous one that matters to a prompt cache.
 
 A prompt cache compares tools, system text and messages, in this order, regardless of their order in the body. Cache
 breakpoints are instructions to the cache and not part of the prompt, so they are left out of the comparison.

@@ -17,8 +17,8 @@ PROMPT_SHARE = 0.25
 def release_long_prompt(session: Session) -> None:
     """Let the next fold remove the first prompt, if this prompt is long and the session has a newer prompt.
 
-    A long prompt that stays in every view leaves little or no room for the history. The proxy cannot ask the user what
-    to do. The digest quotes the prompt.
+    A long prompt that stays in every view leaves little or no room for the history. After the fold, the digest quotes
+    the prompt. The proxy cannot ask the user, so it makes this decision itself.
     """
     state, prompts = session.state, session.state.timeline.prompts
     if not state.policy.keep_first_prompt or len(prompts) < 2:

@@ -40,9 +40,9 @@ def call_results(
 ) -> list[CallResult]:
     """The results in `docs` whose calls contain a term in `wanted`.
 
-    `scores` are the scores without neighbours. Only the calls of the best messages are looked up: those with the
-    highest scores without neighbours, and those with the highest scores with neighbours. A call beside a strong match
-    is shown even if many other messages match better than the call itself.
+    `scores` do not include the scores of neighbours. Only the calls of the best messages are looked up: those with the
+    highest `scores`, and those with the highest scores when the scores of neighbours are added. So a call that is near
+    a strong match is found, even if many messages match better than this call.
     """
     replies = [at for at, doc in enumerate(docs) if scores[at] > 0 and not doc.is_prompt]
     orders = (scores, ranking.add_neighbour_scores(docs, scores))

@@ -343,8 +343,8 @@ class CandidateFinder:
 def _exact_ids(texts: Mapping[Phrase, Collection[int]]) -> set[int]:
     """The ids of the messages that contain the whole query.
 
-    If no message contains the whole query, the ids of the messages that contain all names in `texts` are returned. If
-    more than `RARE` messages contain all these names, the result is empty.
+    If no message contains the whole query, the result has the ids of the messages that contain all names in the query
+    (such as `worker.max_port`). If more than `RARE` messages contain all names, the result is empty.
     """
     whole = {id_ for phrase, ids in texts.items() if phrase.is_query for id_ in ids}
     named = [set(ids) for phrase, ids in texts.items() if not phrase.is_query]

@@ -133,7 +133,7 @@ class PassageBuilder:
                 left -= more
 
     def _beside_a_match(self, chosen: Sequence[int]) -> list[int]:
-        """The chosen messages, without passages in which no message matches."""
+        """The chosen messages that belong to a passage in which at least one message matches."""
         docs, own = self.known.docs, self.known.own_scores
         matching = {docs[at] for at in chosen if own[at] > 0 or docs[at].id in self.known.exact}
         passages = self._grouped([docs[at] for at in chosen])
@@ -159,7 +159,10 @@ class PassageBuilder:
         return tuple([self._passage(docs, tuple([shown[doc] for doc in docs])) for docs in passages[: self.results]])
 
     def _grouped(self, chosen: Sequence[Document]) -> list[list[Document]]:
-        """Groups of messages that are close to each other. No group mixes messages in `exact` with other messages."""
+        """Groups of messages that are close to each other.
+
+        Messages that contain the whole query or its rare names (`Candidates.exact`) are grouped only with each other.
+        """
         exact = self.known.exact
         passages: list[list[Document]] = []
         for doc in sorted(chosen, key=lambda doc: (doc.id not in exact, doc.segment, doc.position)):

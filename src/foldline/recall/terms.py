@@ -68,7 +68,8 @@ def terms(text: str) -> list[str]:
 def piece_terms(text: str) -> list[str]:
     """The terms of a text, without the terms for whole compounds.
 
-    These terms also find longer compounds: `self.max_port` has the terms `max` and `port`, but no term for `max_port`.
+    A search for the pieces also finds longer compounds. For example, `self.max_port` has the terms `max` and `port`,
+    but no term for `max_port`.
 
     >>> piece_terms("max_port"), terms("self.max_port")
     (['max', 'port'], ['self.maxport', 'self', 'max', 'port'])
