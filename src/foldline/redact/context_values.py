@@ -114,9 +114,7 @@ def _printed_secrets(searched: SearchedText) -> Iterator[Hit]:
 
 
 def _rows_of(searched: SearchedText) -> Iterator[tuple[ContextPattern, list[str]]]:
-    """The rows of `CONTEXT_PATTERNS` that can match in a text. Each row comes with the marks of it that are in the
-    text.
-    """
+    """The rows of `CONTEXT_PATTERNS` that can match in a text, each with those of its marks that are in the text."""
     marks_of: dict[int, list[str]] = {}
     for mark, number in _ROWS.possible(searched):
         if mark in searched.text and _NEEDED_WORDS[number].are_possible(searched.marks):

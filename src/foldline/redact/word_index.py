@@ -38,10 +38,11 @@ def words_of(lower: str) -> set[bytes]:
 
 
 def mark_words(mark: str) -> tuple[bytes, ...]:
-    """The words in a mark, the longest first. A blank beside a word shows that the word certainly begins or ends there.
+    """The words in a mark, the longest first.
 
-    In `net user`, `net` has a blank after it, because the mark itself ends the word there. It has no blank before it,
-    because the mark also occurs in `subnet user`. A single letter is left out unless it has a blank on both sides.
+    A word of a mark may be only a part of a word in a text. For example, the mark `net user` occurs in `subnet users`.
+    A blank before a word means that the word begins there in every text with the mark. A blank after a word means that
+    the word ends there. A single letter is left out unless it has a blank on both sides.
 
     >>> mark_words("net user"), mark_words("earer "), mark_words("://")
     ((b' user', b'net '), (b'earer ',), ())

@@ -49,9 +49,9 @@ def clear_format(thing: Any) -> str | None:
 
 
 def check_messages(things: Iterable[Any]) -> None:
-    """Raise `InputError` for a message made by hand with a role or parts that no provider has.
+    """Raise `InputError` for a `Message` that the caller made with an unknown role or with invalid parts.
 
-    A session keeps every message, so a wrong message would break all later requests.
+    A session keeps every message, so an invalid message would break all later requests.
     """
     for thing in things:
         for message in thing if isinstance(thing, (list, tuple)) else (thing,):

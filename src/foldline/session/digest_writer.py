@@ -104,8 +104,8 @@ class DigestWriter:
     def begin_with(self, origin: DigestWriter, state: State, *, moves: int) -> None:
         """Take over the facts of messages that this session has in common with another session.
 
-        These messages are then not read again. `origin` is the writer of the other session, and `moves` is the number
-        of moves of that session. `state` is the state of this session.
+        These messages are then not read again. `origin` is the writer of the other session, and `moves` is
+        `Snapshot.moves` of the other session. `state` is the state of this session.
         """
         known = (origin._facts, origin._before) if origin._moves == moves else ()
         self._facts = next((one for one in known if one is not None and one.end <= len(state.timeline)), None)

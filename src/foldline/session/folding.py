@@ -208,7 +208,7 @@ def _grows(fold: Fold) -> bool:
 
 
 def emit_committed(session: Session, fold: Fold) -> None:
-    """Emit the event `committed` for a fold. If the fold shortened results, emit `pruned` with their number first."""
+    """Emit the event `committed` for a fold. If the fold shortened results, first emit `pruned` with their number."""
     if fold.stubs:
         session.emit("pruned", results=len(fold.stubs))
     by = fold.digest.by if fold.digest else ""

@@ -66,8 +66,8 @@ def _is_folded(state: State) -> bool:
 def _planned(state: State, rest: Message) -> Fold:
     """The fold of everything before the block.
 
-    `rest` is the block's message without the block. It stays in the view if it has other parts. Messages that were
-    added after the request was sent to the provider stay, too. The newest prompt stays only if it is not answered.
+    `rest` is the block's message without the block. If `rest` has parts, it stays in the view. Messages that were added
+    after the request was sent to the provider stay, too. The newest prompt stays only if it is not answered.
     """
     timeline, at = state.timeline, state.compacted_at
     fold = state.plan_at(at if rest.parts else at + 1, COMPACTIONS["provider"])
@@ -98,9 +98,7 @@ def _covered_length(state: State) -> int:
 
 
 def _digest(session: Session, fold: Fold, native: NativeSummary) -> Digest:
-    """The readable digest: the text of the block. If the block has no text, this is a local digest of the folded
-    messages.
-    """
+    """The readable digest: the text of the block. If the block has no text, a local digest of the folded messages."""
     state, text = session.state, native_summary(native.message.parts[0])
     readable = compacted_by_provider(redact(text)) if text else None
     written = session.writer.write(state, fold, None, WriteOptions(must=True, text=readable))

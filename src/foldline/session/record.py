@@ -47,10 +47,12 @@ class Refusal(NamedTuple):
 
 
 class Version(NamedTuple):
-    """The version of a record: its number of messages, and the number of its newest log entry that is not an append."""
+    """The version of a record."""
 
     length: int = 0
+    """The number of messages in the record."""
     entry: int = 0
+    """The number of the newest log entry. Entries for appended messages are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

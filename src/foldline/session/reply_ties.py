@@ -1,7 +1,7 @@
 """Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view.
 
-If the messages before a reply do not show where the reply begins, and the reply has no id, it gets one. So two
-consecutive replies can be distinguished from one reply that has two messages.
+A reply without an id gets an id if the messages before it do not show where the reply begins. Without the id, two
+consecutive replies could not be distinguished from one reply that has two messages.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Mes
 
 
 class ReplyTies:
-    """Remembers the last view that the caller got, and stores its identity with the replies that are added next.
+    """Remembers the last view that the caller got, and stores the view's identity in the replies that are added next.
 
     The view is stored only if the reply has usage, or thinking that the provider binds to the messages before it. A
-    reply without an id could be mistaken for a part of another reply. In that case, it gets an id that is derived from
-    the view.
+    reply without an id gets an id that is derived from the view, if the reply could be mistaken for a part of another
+    reply.
     """
 
     __slots__ = ("_has_grown", "_is_answered", "_view")
@@ -72,7 +72,8 @@ class ReplyTies:
     def view(self) -> ViewIdentity | None:
         """The identity of the view that the next reply answers: the last view that the caller got, or None.
 
-        If other messages followed a reply to that view, the view is extended by all messages that were added since.
+        If other messages came after a reply to that view, the view is extended by all messages that were added after
+        the caller got the view.
         """
         return self._view.extension if self._has_grown and self._view is not None else self._view
 
@@ -84,8 +85,8 @@ class ReplyTies:
         """Store in each reply the view that it answers, and an id if the reply needs one.
 
         The view is stored only if the reply has usage, or thinking that the provider binds. The first reply answers the
-        view `answered` or, if that is None, the last view that the caller got. The caller may add messages and another
-        reply without getting a new view. Then this reply counts as an answer to the last view plus these messages.
+        view `answered` or, if that is None, the last view that the caller got. If the caller adds messages and another
+        reply without getting a new view, that reply is assumed to answer the last view, extended by these messages.
         `changed_at` is `Snapshot.changed_at` before the messages are added.
         """
         is_answered = self._is_answered
@@ -129,10 +130,10 @@ def _begins_reply(state: State) -> bool:
 
 
 def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, state: State) -> str:
-    """The id to give to the reply `messages[index]`, which has none. The id is derived from the view `answered`.
+    """The id for the reply `messages[index]`, which has no id. `messages` are all messages that are added now.
 
-    `messages` are all messages that are added now. If the message before the reply is its reasoning item, the reply
-    gets the id of that item. This is so even if the caller got a view between the two.
+    The id is derived from the view `answered`. But if the message before the reply is the reply's reasoning item, the
+    reply gets the id of that item, even if the caller got a view after that item was added.
     """
     if grammar_of(state.setup.format).reasoning_followed and not has_thinking(messages[index]):
         earlier = chain(reversed(messages[:index]), reversed(state.timeline.messages))
@@ -145,9 +146,9 @@ def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, s
 def _next_view(state: State, added: Sequence[Message], changed_at: int) -> ViewIdentity:
     """The identity of the view that a reply is assumed to answer if the caller got no view from this session object.
 
-    This is the current view, extended by the messages before the reply. The first reply after a fold or another change
-    is an exception: its view is `UNKNOWN_VIEW`. It may answer a view that another process made before the change.
-    `added` are the messages that are added together with the reply, before it.
+    Usually, this is the current view, extended by the messages before the reply. For the first reply after a fold or
+    another change, this is `UNKNOWN_VIEW`, because the reply may answer a view that another process made before the
+    change. `added` are the messages that are added before the reply in the same call.
     """
     if changed_at:
         known = islice(state.timeline.messages, changed_at, None)

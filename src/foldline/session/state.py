@@ -152,7 +152,7 @@ class State:
         return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
 
     def _binding_with(self, fold: Fold | None) -> str:
-        """The value of `_binding` for a view with this fold, if the view shortens no message."""
+        """The binding (see `ViewIdentity.binding`) of a view with this fold in which no message is shortened."""
         if not self.binds_thinking:
             return ""
         setup = self.setup
