@@ -44,8 +44,8 @@ class RequestCosts:
         assumed for the requests without foldline's folds.
 
         The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost of requests
-        without foldline's folds and with the same pauses, minus the cost of the requests that were sent. The latter
-        cost includes the cache writes that folds caused.
+        without foldline's folds and with the same pauses, minus the cost of the requests that were sent. The cost of
+        the sent requests includes the cache writes that folds caused.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
         found = {"tokens": whole - sent, "sent": sent, "whole": whole}

@@ -19,7 +19,7 @@ from foldline.recall.terms import terms
 from foldline.recall.text_index import IndexReader
 
 CALLS = 40
-"""Number of best replies that are read to find calls that match, in each of two orders (see `call_results`)."""
+"""Number of replies that are read to find calls that match: the best by each of two scores (see `call_results`)."""
 CALL_CHARS = 2000
 """Only this many characters of a call are searched for terms of the query."""
 

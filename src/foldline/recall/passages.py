@@ -161,7 +161,7 @@ class PassageBuilder:
     def _grouped(self, chosen: Sequence[Document]) -> list[list[Document]]:
         """Groups of messages that are close to each other.
 
-        Messages that contain the whole query or its rare names (`Candidates.exact`) are grouped only with each other.
+        Messages in `Candidates.exact`, such as those with the whole query, are grouped only with each other.
         """
         exact = self.known.exact
         passages: list[list[Document]] = []

@@ -73,7 +73,7 @@ class WordIndex:
         self._whole, self._parts = set[bytes](), set[bytes]()
         """Words of marks that must be whole words of a text, and words of marks that may be parts of words.
 
-        The former have a blank on both sides, but are stored without these blanks.
+        The words in `_whole` have a blank on both sides, but are stored without these blanks.
         """
         self._part_sizes = set[int]()
         """The lengths of the words in `_parts`."""
