@@ -242,9 +242,9 @@ def worth_showing(
 ) -> tuple[list[int], list[int]]:
     """The messages to show, best first, and the long replies among them that are shown at length.
 
-    Messages are given as indexes into `docs`. `own` do not include the scores of neighbours. A message that does not contain
-    a match is shown only if it is short. It must also be between matches or beside a match of the same turn. A message
-    without text is never shown.
+    Messages are given as indexes into `docs`. `own` do not include the scores of neighbours. A message that does not
+    contain a match is shown only if it is short. It must also be between matches or beside a match of the same turn. A
+    message without text is never shown.
     """
     best = max(scores, default=0.0)
     between = map(min, *_neighbour_squares(docs, own))
