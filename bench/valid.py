@@ -266,7 +266,7 @@ class Agent:
         elif action == 3:
             session.pin(self.words(2, 12), name=f"p{chance.randrange(3)}")
         elif action == 4 and session.state.snapshot.pins:
-            session.unpin(next(iter(session.state.snapshot.pins)))
+            session.unpin(next(iter(session.state.snapshot.pins)), at_once=chance.random() < 0.5)
         elif action == 5:
             self.model = chance.choice(self.models)
             session.use(model=self.model)

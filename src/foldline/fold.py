@@ -157,6 +157,8 @@ class Fold:
     carried: tuple[int, ...] = ()
     carried_tokens: int = 0
     stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
+    removed: tuple[int, ...] = ()
+    """Indexes of the notes after the cut that left with this fold, because their pins had been removed."""
     reason: str = ""
     made_at: int = 0
     """Number of messages of the session when the fold was made."""
@@ -175,23 +177,25 @@ class Fold:
 
     @property
     def left(self) -> tuple[range, ...]:
-        """Indexes of the messages before the cut that are no longer in the view.
+        """Indexes of the messages that are no longer in the view: those before the cut, and the removed notes.
 
-        >>> Fold(cut=9, lead=1, pinned=(1,), carried=(7,)).left
-        (range(2, 7), range(8, 9))
+        >>> Fold(cut=9, lead=1, pinned=(1,), carried=(7,), removed=(12,)).left
+        (range(2, 7), range(8, 9), range(12, 13))
         """
         first, found = self.lead, []
         for stop in sorted({index for index in (*self.pinned, *self.carried) if index < self.cut} | {self.cut}):
             if first < stop:
                 found.append(range(first, stop))
             first = max(first, stop + 1)
-        return tuple(found)
+        return (*found, *(range(index, index + 1) for index in self.removed))
 
     def shows(self, index: int) -> bool:
         """Whether a view with this fold shows a message in full."""
         if index < self.lead:
             return True
-        return index not in self.stubs and (index >= self.cut or index in self.pinned or index in self.carried)
+        if index in self.stubs or index in self.removed:
+            return False
+        return index >= self.cut or index in self.pinned or index in self.carried
 
     def __str__(self) -> str:
         left, stay = sum(map(len, self.left)), len({*self.pinned, *self.carried})

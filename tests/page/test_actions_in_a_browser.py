@@ -7,6 +7,7 @@ import re
 from playwright.sync_api import Browser, Page, Route, expect
 
 import foldline
+from foldline.message import assistant, user
 from foldline.session import Ledger
 from support.browsers import Visit, served_ledger, visit
 from support.pages import conversation, small_policy, with_usage
@@ -66,10 +67,67 @@ def test_a_folded_message_is_brought_back_as_a_copy_that_is_named(visitor: Visit
     expect(row).to_contain_text(f"brought back as #{length + 1}")
     expect(page.get_by_role("button", name="Unpin")).to_be_visible()
     assert example.session(NAME).state.snapshot.pins["#10"] == length
+
+
+def test_bringing_a_message_back_is_undone(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    size, sent = session.load().request, session.view().render().body
+    page = visitor.session(tab="transcript", message=10)
+    facts = page.locator(".session-head")
+    expect(facts).to_contain_text(f"{len(session)} messages")
+    expect(facts).to_contain_text("~11k of 22k")
+    page.get_by_role("button", name="Bring back").click()
+    toast(page, "A copy of #10 .*was added as #114. It stays in every request until you unpin it")
+    row = page.get_by_role("button", name=re.compile("^#10 "))
+    expect(row).to_contain_text("brought back as #114")
     undo(page)
-    toast(page, f"Removed the pin #10. The copy #{length + 1} stays in the request until the next fold")
-    expect(page.get_by_role("button", name="Bring back")).to_be_visible()
+    toast(page, r"The copy #114 of #10 left the request\.$")
     expect(row).not_to_contain_text("brought back")
+    expect(facts).to_contain_text("113 messages, 1 removed note")
+    expect(facts).to_contain_text("~11k of 22k")
+    assert example.session(NAME).view().render().body == sent
+    assert example.session(NAME).load().request == size
+    page.get_by_role("button", name="Newest", exact=True).click()
+    expect(page.get_by_role("button", name=re.compile("^#114 "))).to_contain_text("removed copy of #10")
+
+
+def test_a_copy_that_was_sent_leaves_with_its_pin_and_the_cost_is_named(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    session.pin(handle="#10")
+    session.add(assistant("I see."), user("Go on. " + "word " * 300))
+    session.add(assistant("Yes."), user("And now?"))
+    page = visitor.session(tab="transcript", message=114)
+    page.get_by_role("button", name="Unpin").click()
+    toast(
+        page,
+        r"The copy #114 of #10 left the request\. The next request rewrites the cache from there: ~[0-9]+ tokens, \$",
+    )
+    expect(page.get_by_role("button", name="Bring back")).to_be_visible()
+    expect(page.get_by_text("it left the request together with its pin")).to_be_visible()
+    assert "#10" not in example.session(NAME).pins
+    page.get_by_role("button", name="Bring back").click()
+    toast(page, "The copy #114 of #10 is pinned again")
+    assert len(example.session(NAME)) == 118
+    assert example.session(NAME).state.shows(113)
+
+
+def test_after_a_fold_no_copy_without_a_pin_is_left(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    session.pin(handle="#10")
+    session.add(assistant("I see."), user("Go on. " + "word " * 300))
+    session.unpin("#10")
+    page = visitor.session(tab="transcript", message=109)
+    page.get_by_role("button", name="Fold up to here…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(re.compile("Leaves the request.*#114"))
+    dialog.get_by_role("button", name="Fold now").click()
+    toast(page, "Folded: ")
+    folded = example.session(NAME)
+    assert not [message for message in folded.view().messages if message.kind == "note"]
+    page.get_by_role("tab", name="Window").click()
+    expect(page.get_by_role("region", name="The window now")).to_contain_text("Folds")
+    expect(page.locator(".filled .kind").first).to_be_visible()
+    expect(page.locator(".filled")).not_to_contain_text("note")
 
 
 def test_a_message_with_undo_stays_and_covers_no_content(visitor: Visit) -> None:
@@ -91,7 +149,8 @@ def test_a_pin_is_removed_from_the_window(visitor: Visit, example: Ledger) -> No
     card = page.get_by_role("region", name="Kept in every request")
     expect(card).to_contain_text("first prompt, kept by the policy")
     card.get_by_role("button", name="Unpin #1").click()
-    toast(page, "Removed the pin task")
+    toast(page, "Removed the pin task. It stays in every request all the same, because it is the system prompt")
+    expect(card.get_by_role("listitem").first).to_contain_text("system prompt")
     expect(page.get_by_role("button", name="Unpin")).to_have_count(0)
     assert not example.session(NAME).pins
     undo(page)

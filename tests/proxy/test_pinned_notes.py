@@ -88,6 +88,40 @@ def test_after_a_note_the_request_only_grows_at_its_end(tmp_path: Path, format: 
         assert NOTE in json.dumps(provider.requests[first].body)
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_note_leaves_the_requests_together_with_its_pin(tmp_path: Path, format: str) -> None:
+    """The client never had the note in its own history. The proxy leaves it out, and all later requests are valid."""
+    with folding(tmp_path) as (provider, running):
+        agent = Agent(running.url, format, headers={"x-foldline-session": "work"})
+        agent.work(provider, 40, words=200)
+        pin(tmp_path)
+        agent.work(provider, 4, words=40)
+        assert NOTE in last_request(provider)
+        with stored_session(tmp_path) as session:
+            session.unpin("port", at_once=True)
+        agent.work(provider, 4, words=40)
+        assert NOTE not in last_request(provider)
+        agent.work(provider, 60, words=200)
+        assert NOTE not in last_request(provider)
+        assert provider.refused == []
+    assert branch_names(tmp_path) == ["main"]
+
+
+def test_thinking_after_a_note_that_left_is_not_sent_again(tmp_path: Path) -> None:
+    with folding(tmp_path) as (provider, running):
+        extra = {"thinking": {"type": "adaptive"}}
+        agent = Agent(running.url, model=BOUND, headers={"x-foldline-session": "work"}, extra=extra)
+        agent.work(provider, 40, words=200, thinking="Step by step.")
+        pin(tmp_path)
+        agent.work(provider, 4, words=40, thinking="With the port.")
+        assert "With the port." in last_request(provider)
+        with stored_session(tmp_path) as session:
+            session.unpin("port", at_once=True)
+        agent.work(provider, 60, words=200, thinking="Without the port.")
+        assert "With the port." not in last_request(provider)
+        assert provider.refused == []
+
+
 def test_a_note_that_is_added_while_the_model_thinks_does_not_invalidate_its_thinking(tmp_path: Path) -> None:
     with folding(tmp_path) as (provider, running):
         extra = {"thinking": {"type": "adaptive"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,8 +66,9 @@ class Crowded(BranchRecord):
     def unfold(self, entry: int) -> Version:
         return self._amid(lambda: BranchRecord.unfold(self, entry))  # type: ignore[no-any-return]  # and so on
 
-    def pin(self, name: str, position: int, entry: int) -> Version:
-        return self._amid(lambda: BranchRecord.pin(self, name, position, entry))  # type: ignore[no-any-return]  # and so on
+    def pin(self, name: str, position: int, entry: int, *, is_note: bool = False) -> Version:
+        pin = partial(BranchRecord.pin, self, name, position, entry, is_note=is_note)
+        return self._amid(pin)  # type: ignore[no-any-return]  # and so on
 
     def move(self, to: int, entry: int) -> Version:
         return self._amid(lambda: BranchRecord.move(self, to, entry))  # type: ignore[no-any-return]  # and so on

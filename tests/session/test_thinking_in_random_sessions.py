@@ -146,7 +146,7 @@ class Driver:
         elif kind == "pin":
             session.pin(handle=f"#{self.random.randint(1, len(session))}")
         elif kind == "unpin" and session.pins:
-            session.unpin(self.random.choice(sorted(session.pins)))
+            session.unpin(self.random.choice(sorted(session.pins)), at_once=self.random.random() < 0.5)
         elif kind == "open":
             self.ledger.close()
             self.tools = self.random.choice(TOOLS)

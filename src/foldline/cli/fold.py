@@ -132,7 +132,7 @@ def folded_file(found: Conversation, session: Session, view: View, *, to: str | 
     if transcript.format in REQUEST_FORMATS:
         shown = view.repaired_messages(transcript.format)
     else:
-        shown = head(timeline) + tuple(timeline.shown[timeline.cut :])
+        shown = head(timeline) + tuple(timeline.messages_from(timeline.cut))
     shown = tuple(map(edit, shown))
     text = read_text(found.file)
     live = found.live_messages

@@ -168,7 +168,8 @@ def _view_messages(state: State) -> Iterator[tuple[int, Message, int]]:
     fold = timeline.fold or Fold(cut=timeline.cut)
     before = [*range(timeline.lead), *fold.pinned, *fold.carried]
     for index in [*before, *range(max(timeline.cut, timeline.lead), len(timeline))]:
-        yield index, timeline.shown[index], timeline.tokens(index)
+        if index not in timeline.removed:
+            yield index, timeline.shown[index], timeline.tokens(index)
 
 
 def _print(shown: SessionReport, out: Console, *, everything: bool) -> None:

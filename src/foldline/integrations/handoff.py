@@ -78,6 +78,8 @@ def _sections(session: Session, end: int, *, handles: bool = False) -> tuple[lis
     turn: list[str] = []
     size = 0
     for index in reversed(kept):
+        if index in timeline.removed:
+            continue
         text = _message_text(timeline.shown[index])
         size += len(text)
         if size > TURN_CHARS:

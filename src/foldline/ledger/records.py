@@ -6,7 +6,7 @@ now. All other entries are marks: fold, unfold, refold, pin, unpin, move, branch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -142,6 +142,15 @@ class Pin:
     message: Message | None = None
 
 
+class RemovedNote(NamedTuple):
+    """A note that left the view together with its pin."""
+
+    name: str
+    """The name of the pin."""
+    length: int
+    """The number of messages of the branch when the pin was removed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchState:
     """State of a branch, derived from its log."""
@@ -154,6 +163,12 @@ class BranchState:
     undone: tuple[FoldReference, ...] = ()
     """The undone folds that can be restored. The last of them is restored first. A new fold empties this list."""
     pins: tuple[Pin, ...] = ()
+    notes: frozenset[int] = frozenset()
+    """Positions of the notes that were added only to be pinned. They are listed also after their pin was removed."""
+    removed: Mapping[int, RemovedNote] = field(default_factory=dict)
+    """The notes that left the view together with their pin, by their position."""
+    note_changed_at: int = 0
+    """The number of messages when a note last left the view or came back; 0 if that never happened."""
     marks: tuple[LogEntry, ...] = field(default=(), repr=False)
     """The entries from which the state was derived, oldest first, including inherited entries.
 
@@ -192,6 +207,9 @@ def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
     folds: list[FoldReference] = []
     undone: list[FoldReference] = []
     pins: dict[str, Pin] = {}
+    notes: set[int] = set()
+    removed: dict[int, RemovedNote] = {}
+    note_changed_at = 0
     for entry in marks:
         match entry.kind:
             case "fold":
@@ -204,17 +222,37 @@ def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
                 folds += [fold for fold in undone if [fold.branch, fold.seq] == entry.body["fold"]]
                 undone = [fold for fold in undone if [fold.branch, fold.seq] != entry.body["fold"]]
             case "pin":
-                pins[entry.body["name"]] = _pin(entry.body)
+                pin = pins[entry.body["name"]] = _pin(entry.body)
+                if pin.position in removed:
+                    note_changed_at = entry.length
+                    del removed[pin.position]
+                if pin.position is not None and entry.body.get("is_note"):
+                    notes.add(pin.position)
             case "unpin":
                 pins.pop(entry.body["name"], None)
+                if (position := entry.body.get("removed")) is not None:
+                    removed[position] = RemovedNote(entry.body["name"], entry.length)
+                    note_changed_at = entry.length
             case "move" | "branch":
                 shared = entry.body["shared"]
                 folds = [_shortened(fold, shared) for fold in folds if fold.cut <= shared]
                 undone = [_shortened(fold, shared) for fold in undone if fold.cut <= shared]
                 pins = {name: pin for name, pin in pins.items() if pin.position is None or pin.position < shared}
+                notes = {position for position in notes if position < shared}
+                removed = {position: note for position, note in removed.items() if position < shared}
+                note_changed_at = min(note_changed_at, shared)
             case _:
                 pass
-    return BranchState(head=head, folds=tuple(folds), undone=tuple(undone), pins=tuple(pins.values()), marks=marks)
+    return BranchState(
+        head=head,
+        folds=tuple(folds),
+        undone=tuple(undone),
+        pins=tuple(pins.values()),
+        notes=frozenset(notes),
+        removed=removed,
+        note_changed_at=note_changed_at,
+        marks=marks,
+    )
 
 
 def _shortened(fold: FoldReference, length: int) -> FoldReference:

@@ -265,7 +265,7 @@ def fold_value(fold: Fold) -> dict[str, Any]:
 def fold_of(value: dict[str, Any]) -> Fold:
     """The fold for a JSON value that `fold_value` returned."""
     given = dict(value)
-    given |= {name: tuple(given[name]) for name in ("pinned", "carried")}
+    given |= {name: tuple(given.get(name, ())) for name in ("pinned", "carried", "removed")}
     given["stubs"] = {at: (_read_with_meta(stub), size) for at, stub, size in given["stubs"]}
     if "digest" in given:
         digest = dict(given["digest"])

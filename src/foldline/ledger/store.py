@@ -277,21 +277,37 @@ class Store:
 
         return self._mark(branch, "refold", body, mark, op)
 
-    def pin(self, branch: Branch, name: str, what: int | Message, *, mark: int | None = None, op: str = "") -> Head:
-        """Pin a message under a name. `what` is the position of the message in the branch, or the message itself."""
+    def pin(  # noqa: PLR0913  # most are keyword-only
+        self,
+        branch: Branch,
+        name: str,
+        what: int | Message,
+        *,
+        is_note: bool = False,
+        mark: int | None = None,
+        op: str = "",
+    ) -> Head:
+        """Pin a message under a name. `what` is the position of the message in the branch, or the message itself.
+
+        `is_note` says that the message is a note that was added only to be pinned.
+        """
 
         def body(_: Connection, before: Head) -> tuple[Any, ChainPosition]:
             if isinstance(what, Message):
                 return {"name": name, "message": message_value(what)}, log.position_of(before)
             if not 0 <= what < before.length:
                 raise InputError(f"there is no message {what}", hint=f"the branch has {before.length} messages")
-            return {"name": name, "position": what}, log.position_of(before)
+            flag = {"is_note": True} if is_note else {}
+            return {"name": name, "position": what, **flag}, log.position_of(before)
 
         return self._mark(branch, "pin", body, mark, op)
 
-    def unpin(self, branch: Branch, name: str, *, mark: int | None = None, op: str = "") -> Head:
-        """Remove a pin."""
-        return self._mark(branch, "unpin", lambda _, before: ({"name": name}, log.position_of(before)), mark, op)
+    def unpin(
+        self, branch: Branch, name: str, *, removed: int | None = None, mark: int | None = None, op: str = ""
+    ) -> Head:
+        """Remove a pin. `removed` is the position of the pinned note, if the note leaves the view together with it."""
+        value = {"name": name} if removed is None else {"name": name, "removed": removed}
+        return self._mark(branch, "unpin", lambda _, before: (value, log.position_of(before)), mark, op)
 
     def move(self, branch: Branch, to: int = 0, *, mark: int | None = None, op: str = "") -> Head:
         """Shorten the branch to its first `to` messages; 0 empties it. The removed messages stay in the ledger."""

@@ -15,11 +15,12 @@ from foldline.errors import Conflict, InputError
 from foldline.message import Thinking
 from foldline.page.advice import cut_after
 from foldline.page.session_reader import copied_message
+from foldline.page.session_summary import kept_by
 from foldline.page.sources import PageSources
 from foldline.plan.timeline import handle, left_handles
 from foldline.recall.handles import parse_handle
 from foldline.session import Session
-from foldline.session.preview import Preview, preview_of
+from foldline.session.preview import Preview, preview_of, removal_cost
 
 _PREVIEWS = 32
 """Maximum number of previews that are kept for approval."""
@@ -100,9 +101,11 @@ class PageActions:
         """Pin messages or a text.
 
         If the view does not show a message unchanged, a note with the text of the message is pinned instead. In the
-        answer, `messages` has the numbers of the pinned messages and notes.
+        answer, `messages` has the numbers of the pinned messages and notes, and `added` the numbers of the new notes. A
+        note that is not new is shown again in its old place.
         """
         opened = self._session(**where)
+        length = len(opened)
         names = opened.pin(text, handle=handle, name=name)
         places = [opened.state.snapshot.pins[one] for one in names]
         copied = [
@@ -111,6 +114,7 @@ class PageActions:
         return {
             "pins": list(names),
             "messages": [place + 1 for place in places],
+            "added": [place + 1 for place in places if place >= length],
             "without_thinking": any(
                 isinstance(part, Thinking)
                 for at in copied
@@ -120,18 +124,32 @@ class PageActions:
         }
 
     def unpin(self, *, name: str, **where: str) -> dict[str, Any]:
-        """Remove a pin.
+        """Remove a pin. A note that was added only to be pinned leaves the request at once.
 
         In the answer, `message` is the number of the message that was pinned. If this message is a note that repeats
-        another message, `copy_of` is the number of the other message; else None.
+        another message, `copy_of` is the number of the other message; else None. `left` says whether the message left
+        the request. `kept_by` says why it stays in every request although it is not pinned any more (`system` or
+        `policy`); else it is "".
         """
         opened = self._session(**where)
         if name not in opened.pins:
-            raise InputError(f"unknown pin {name!r}", hint="choose a pin from the list")
-        place = opened.state.snapshot.pins[name]
-        opened.unpin(name)
+            raise InputError(f"there is no pin {name!r} any more", hint="it was removed in the meantime")
+        state, reader = opened.state, self.sources.reader(**where)
+        place = state.snapshot.pins[name]
+        cost = removal_cost(state, place, reader.cache_state())
+        opened.unpin(name, at_once=True)
+        left = place in opened.state.snapshot.removed
         original = copied_message(name, place)
-        return {"pins": [*opened.pins], "message": place + 1, "copy_of": None if original is None else original + 1}
+        return {
+            "pins": [*opened.pins],
+            "message": place + 1,
+            "copy_of": None if original is None else original + 1,
+            "left": left,
+            "kept_by": kept_by(reader, place),
+            "rewrites": cost.tokens if left else 0,
+            "costs": cost.usd if left else None,
+            "cache": cost.cache,
+        }
 
 
 def _preview_row(preview: Preview) -> dict[str, Any]:

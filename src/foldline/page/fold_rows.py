@@ -52,7 +52,7 @@ def lost_facts(reader: SessionReader, number: int) -> dict[str, Any]:
     """
     fold = _fold(reader, number)
     facts = extract_facts(reader.messages(fold.lead, fold.made_at), fold.lead)
-    kept = {*fold.pinned, *fold.carried, *range(fold.cut, fold.made_at)}.difference(fold.stubs)
+    kept = {*fold.pinned, *fold.carried, *range(fold.cut, fold.made_at)}.difference(fold.stubs, fold.removed)
     loss = audit(_text_of(fold), facts, kept_indexes=kept, max_reported=None)
     return {"missing": without_secrets(list(loss.missing))}
 

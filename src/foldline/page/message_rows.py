@@ -26,7 +26,7 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
     """The rows of the messages `start` to `stop` - 1, counted from 0.
 
     In the row of a folded message, `copy` is the number of the pinned note that repeats it. In the row of the note,
-    `copy_of` is the number of the folded message.
+    `copy_of` is the number of the folded message. `removed` is True for a note that left the request with its pin.
     """
     log, used = reader.log(), reader.setup()
     stop = min(stop, start + PAGE_ROWS, log.head.length)
@@ -34,6 +34,7 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
     pins = {pin.position: pin.name for pin in log.pins if pin.position is not None}
     originals = {at: copied_message(name, at) for at, name in pins.items()}
     copies = {original: at for at, original in originals.items() if original is not None}
+    originals |= {at: copied_message(note.name, at) for at, note in log.removed.items()}
     cut, stubs, left = (fold.cut, fold.stubs, fold.left) if fold else (0, {}, ())
     rows = []
     for index, message in enumerate(reader.messages(start, stop), start=start):
@@ -42,7 +43,8 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
             {
                 **_row(index, message),
                 "tokens": message_tokens(message, used.counter, used.framing) if shown is None else shown[1],
-                "folded": any(index in one for one in left),
+                "folded": index in log.removed or any(index in one for one in left),
+                "removed": index in log.removed or bool(fold and index in fold.removed),
                 "stub": shown is not None,
                 "pin": pins.get(index) or pins.get(copies.get(index, -1), ""),
                 "copy": copies[index] + 1 if index in copies else None,

@@ -31,7 +31,7 @@ _SUMMARY = _answer(
 _OUTLINE = _answer(
     string="version model session branch folded owner",
     integer="messages folds cut left",
-    array="branches pins fold_list compactions policy",
+    array="branches pins removed fold_list compactions policy",
     boolean="can_change",
 )
 _REPORT = _answer(string="source assumption need reason notice", array="blocks", object_or_null="refusal")
@@ -299,14 +299,21 @@ def _pin_operations(actions: PageActions) -> tuple[Operation, ...]:
                 Parameter(name="name", about="The name of the pin.", default=""),
             ),
             changes=True,
-            returns=_answer(array="pins messages", boolean="without_thinking"),
+            returns=_answer(array="pins messages added", boolean="without_thinking"),
         ),
         Operation(
             path="unpin",
             call=actions.unpin,
-            summary="Remove a pin",
+            summary="Remove a pin; a note that was added only to be pinned leaves the request",
             parameters=(*SESSION, Parameter(name="name", about="The name of the pin.", required=True)),
             changes=True,
-            returns=_answer(array="pins", integer="message", integer_or_null="copy_of"),
+            returns=_answer(
+                array="pins",
+                integer="message rewrites",
+                boolean="left",
+                string="kept_by cache",
+                integer_or_null="copy_of",
+                number_or_null="costs",
+            ),
         ),
     )

@@ -10,11 +10,12 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from foldline.errors import InputError
+from foldline.fold import Fold
 from foldline.ledger.receipts import CacheMiss, Receipt, read_receipts
 from foldline.ledger.records import FoldReference
 from foldline.message import Usage
 from foldline.page.request_costs import RequestCosts
-from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader
+from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader, removed_spans
 from foldline.session.transcript_session import reply_starts
 
 _TURNS = 12
@@ -122,6 +123,7 @@ class RequestWindow:
         self.history = reader.fold_history()
         self.points = request_points(self.facts, self.history.changes)
         self.compactions = _compactions(reader)
+        self.removed = removed_spans(reader.log().marks)
         self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
         self.fixed = self.setup.tools + self.setup.extra
         self.receipts = _receipts_by_usage(reader)
@@ -131,14 +133,20 @@ class RequestWindow:
     def estimate(self, point: RequestPoint, applied: FoldReference | None) -> int:
         """The size of a request in tokens with this fold or without a fold, estimated with the session's counter."""
         if applied is None:
-            return self.fixed + self.prefix[point.reply]
+            return self.fixed + self.prefix[point.reply] - sum(self.facts[at].tokens for at in self._missing(point))
         fold = self.reader.fold(applied)
         kept = fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
         saved = sum(
             self.facts[index].tokens - tokens for index, (_, tokens) in fold.stubs.items() if index < point.reply
         )
+        saved += sum(self.facts[at].tokens for at in self._missing(point, fold) if at >= fold.cut or at in fold.carried)
         head = self.prefix[min(self.lead, fold.cut)]
         return self.fixed + head + kept + self.prefix[point.reply] - self.prefix[fold.cut] - saved
+
+    def _missing(self, point: RequestPoint, fold: Fold | None = None) -> set[int]:
+        """The indexes of the notes that a request did not have, because their pins had been removed."""
+        spans = [one.position for one in self.removed if one.start <= point.reply < one.stop]
+        return {at for at in (*spans, *(fold.removed if fold else ())) if at < point.reply}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each request, oldest first."""
@@ -158,6 +166,8 @@ class RequestWindow:
             if receipt is not None:
                 whole, usd, miss = receipt.untouched.prompt, receipt.usd, receipt.miss
                 missed, cause = (miss.tokens, cause_text(miss)) if miss else (0, "")
+                if miss and before and miss.cause == "history":
+                    cause = self._note_between(before[0], point) or cause
                 miss_usd = miss.usd if miss else 0.0
             rows.append(
                 {
@@ -216,6 +226,8 @@ class RequestWindow:
         old, new = self.facts[last.reply], self.facts[point.reply]
         if summary := self._summary_between(last, point):
             return missed, f"the client replaced its history by a summary (#{summary})"
+        if note := self._note_between(last, point):
+            return missed, note
         before_number, number = self._fold_number(last), self._fold_number(point)
         if before_number != number:
             return missed, self._fold_cause(point.change)
@@ -233,6 +245,15 @@ class RequestWindow:
             return "an unfold brought messages back"
         fold = self.reader.fold(change.fold)
         return f"the conversation was {fold.reason}" if fold.compacted_by else CAUSES["fold"]
+
+    def _note_between(self, last: RequestPoint, point: RequestPoint) -> str:
+        """What a note did that left the request, or came back, between two requests; "" if there is none."""
+        for one in self.removed:
+            if last.reply < one.start <= point.reply < one.stop:
+                return f"a note left the request together with its pin (#{one.position + 1})"
+            if one.start <= last.reply < one.stop <= point.reply:
+                return f"a note was pinned again in its old place (#{one.position + 1})"
+        return ""
 
     def _summary_between(self, last: RequestPoint, point: RequestPoint) -> int:
         """The number of the newest message between two requests that has a client's summary; 0 if there is none."""
@@ -284,10 +305,12 @@ class RequestWindow:
         found: Counter[str] = Counter({"tool definitions": self.fixed} if self.fixed else {})
         fold = self.reader.fold(point.fold) if point.fold else None
         stays = {*fold.pinned, *fold.carried} if fold else set[int]()
-        first = fold.cut if fold else 0
+        first, missing = fold.cut if fold else 0, self._missing(point, fold)
         if fold:
             found["digest"] += fold.digest_tokens
         for index in [*range(min(self.lead, first)), *sorted(stays), *range(first, point.reply)]:
+            if index in missing:
+                continue
             stub = fold.stubs.get(index) if fold else None
             for share in self.facts[index].shares:
                 found[share.kind] += share.tokens if stub is None else 0

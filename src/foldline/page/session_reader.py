@@ -7,15 +7,16 @@ every second causes little work.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import inf
 from threading import RLock
 from typing import NamedTuple
 
 from foldline.fold import Fold
 from foldline.human_input import is_human_prompt
 from foldline.ledger import Branch, Store
-from foldline.ledger.records import BranchState, FoldReference
+from foldline.ledger.records import BranchState, FoldReference, LogEntry
 from foldline.measure.message_size import message_tokens, part_tokens
 from foldline.message import Media, Message, Meta, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from foldline.plan.fold_cost import CacheState, cache_state
@@ -108,6 +109,33 @@ def copied_message(name: str, position: int) -> int | None:
     number = name.removeprefix("#")
     is_copy = name.startswith("#") and number.isdecimal() and int(number) != position + 1
     return int(number) - 1 if is_copy else None
+
+
+class RemovedSpan(NamedTuple):
+    """The requests in which a note was missing, because its pin had been removed."""
+
+    position: int
+    """The index of the note."""
+    start: int
+    """Number of messages when the note left the view."""
+    stop: float
+    """Number of messages when the note came back; infinite if it did not."""
+
+
+def removed_spans(marks: Iterable[LogEntry]) -> list[RemovedSpan]:
+    """The spans in which notes were missing, oldest first."""
+    spans: list[RemovedSpan] = []
+    for entry in marks:
+        if entry.kind == "unpin" and entry.body.get("removed") is not None:
+            spans.append(RemovedSpan(entry.body["removed"], entry.length, inf))
+        elif entry.kind == "pin":
+            back = entry.body.get("position")
+            spans = [
+                one._replace(stop=entry.length) if one.position == back and one.stop == inf else one for one in spans
+            ]
+        elif entry.kind in ("move", "branch"):
+            spans = [one for one in spans if one.position < entry.body["shared"]]
+    return spans
 
 
 class SessionReader:
@@ -240,6 +268,14 @@ class SessionReader:
                 found = enumerate(self.messages(0, _FIRST_MESSAGES))
                 self._first_prompt = next((index for index, message in found if is_human_prompt(message)), None)
             return self._first_prompt
+
+    def lead(self) -> int:
+        """The number of system messages at the start."""
+        fold = self.log().fold
+        if fold is not None:
+            return fold.lead
+        roles = [message.role for message in self.messages(0, _FIRST_MESSAGES)]
+        return next((index for index, role in enumerate(roles) if role != "system"), len(roles))
 
     def fold_history(self) -> FoldHistory:
         """The folds of the branch and all log entries that change which fold applies, oldest first.

@@ -82,6 +82,7 @@ def session_outline(reader: SessionReader) -> dict[str, Any]:
         "cut": cut,
         "folded": left_handles(log.fold),
         "left": sum(map(len, log.fold.left)) if log.fold else 0,
+        "removed": [index + 1 for index in sorted(log.removed)],
         "pins": _pins(reader),
         "fold_list": fold_rows(reader),
         "policy": [str(rule) for rule in used.policy.rules],
@@ -151,21 +152,25 @@ def _refusal(state: State) -> dict[str, Any] | None:
     return None if refusal is None else {"at": refusal.at, "cause": without_secrets(refusal.cause)}
 
 
-def _pins(reader: SessionReader) -> list[dict[str, Any]]:
-    """The messages that no fold removes: the pins, and the first prompt if the policy keeps it.
+def kept_by(reader: SessionReader, index: int) -> str:
+    """Why no fold removes a message: `pin`, `system`, `policy`, or "" if a fold may remove it."""
+    return next((str(row["by"]) for row in _pins(reader) if row["message"] == index + 1), "")
 
-    `block` is the block of the window in which a message is counted. `copy_of` is the number of the folded message that
-    a note repeats; None for other messages.
+
+def _pins(reader: SessionReader) -> list[dict[str, Any]]:
+    """The messages that no fold removes: the system messages, the pins, and the first prompt if the policy keeps it.
+
+    `by` says why a message stays: `pin`, `system` or `policy`. `block` is the block of the window in which a message is
+    counted. `copy_of` is the number of the folded message that a note repeats; None for other messages.
     """
     log, used = reader.log(), reader.setup()
     named = {pin.position: pin.name for pin in log.pins if pin.position is not None}
     first = reader.first_prompt() if used.policy.keep_first_prompt else None
     cut, pinned = (log.fold.cut, log.fold.pinned) if log.fold else (0, ())
-    rows = []
-    for index in sorted({*named, *([] if first is None else [first])}):
+    lead, rows = reader.lead(), []
+    for index in sorted({*range(lead), *named, *([] if first is None else [first])}):
         original = copied_message(named.get(index, ""), index)
         for message in reader.messages(index, index + 1):
-            is_system = message.role == "system" and index < (log.fold.lead if log.fold else 1)
             is_pin = index in pinned or (index in named and index >= cut)
             rows.append(
                 {
@@ -173,8 +178,8 @@ def _pins(reader: SessionReader) -> list[dict[str, Any]]:
                     "message": index + 1,
                     "starts": first_words(message, _WORDS),
                     "tokens": message_tokens(message, used.counter, used.framing),
-                    "by": "pin" if index in named else "policy",
-                    "block": "system" if is_system else "pins" if is_pin else "history",
+                    "by": "pin" if index in named else "system" if index < lead else "policy",
+                    "block": "system" if index < lead else "pins" if is_pin else "history",
                     "copy_of": None if original is None else original + 1,
                 }
             )

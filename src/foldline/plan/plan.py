@@ -241,7 +241,13 @@ class _FoldDraft:
         """Tokens of the messages after the cut, with stubs in place of pruned messages."""
         timeline = self.timeline
         saved = sum(timeline.tokens(index) - tokens for index, (_, tokens) in self.stubs.items() if index >= self.cut)
+        saved += sum(map(timeline.tokens, self.removed))
         return timeline.prefix[-1] - timeline.prefix[self.cut] - saved
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        """Indexes of the notes after the cut that leave with this fold, because their pins were removed."""
+        return tuple(sorted([index for index in self.timeline.loose if index >= self.cut]))
 
     @property
     def after(self) -> int:
@@ -265,7 +271,10 @@ class _FoldDraft:
         if cut <= timeline.lead:
             return 0
         unseen = policy.leave == "nothing" or (policy.leave == "digest" and policy.digest_role == "system")
-        starts = kept[0] >= len(timeline) or timeline.messages[kept[0]].role == "user"
+        first = kept[0]
+        while first in timeline.loose or first in timeline.removed:
+            first += 1
+        starts = first >= len(timeline) or timeline.messages[first].role == "user"
         return self.digest + (MARKER_TOKENS if unseen and not starts else 0)
 
     def _tokens(self, indices: tuple[int, ...], kept: tuple[int, ...]) -> int:
@@ -299,7 +308,7 @@ class _FoldDraft:
         for call, result in timeline.late_results:
             carried.update(timeline.step(call) if call < cut <= result and self._is_in_view(call) else ())
         carried.update(self._unanswered_before(cut))
-        carried = {index for index in carried if index < cut}
+        carried = {index for index in carried if index < cut}.difference(timeline.loose)
         if timeline.prompts and timeline.prompts[-1] < cut and timeline.prompts[-1] not in pins:
             carried.add(timeline.prompts[-1])
         return tuple(sorted(pins)), tuple(sorted(carried))
@@ -357,6 +366,7 @@ class _FoldDraft:
             carried=carried,
             carried_tokens=self._tokens(carried, kept),
             stubs=self.stubs,
+            removed=self.removed,
             reason=reason,
             made_at=len(self.timeline),
             before=before,

@@ -17,7 +17,7 @@ from foldline.message import NOTE, REPLY_TO_VIEW, Media, Message, Opaque, Text, 
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
-"""Placeholder for a folded message that was not read from the record."""
+"""Placeholder for a message that the view does not show: a folded message that was not read, or a removed note."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -41,6 +41,11 @@ class Timeline:
     """Start of the newest unit: the unanswered prompts, or else the newest step. The newest unit is never folded."""
     pins: dict[int, str] = field(default_factory=dict)
     """Maps the index of each pinned message to the name of its pin."""
+    loose: frozenset[int] = frozenset()
+    """Indexes of notes that were added only to be pinned, and whose pin was removed. The next fold removes them."""
+    removed: set[int] = field(default_factory=set)
+    """Indexes of the notes that the view no longer shows, except for folded notes. `shown` has `GONE` in their place.
+    """
     waiting: dict[str, int] = field(default_factory=dict)
     """For each call that has only an interim result: its id, and the index of that result.
 
@@ -296,12 +301,20 @@ class Timeline:
         """
         self.fold = fold
         stubs = fold.stubs if stubs is None else stubs
+        if fold.removed:
+            self.removed.update(fold.removed)
+            stubs = {**stubs, **dict.fromkeys(fold.removed, (GONE, 0))}
         first = min(stubs, default=len(self.messages))
         sizes = [self.tokens(index) for index in range(first, len(self.messages))]
         del self.prefix[first + 1 :]
         for index, size in enumerate(sizes, start=first):
             self.shown[index], tokens = stubs.get(index, (self.shown[index], size))
             self.prefix.append(self.prefix[-1] + tokens)
+
+    def messages_from(self, start: int) -> list[Message]:
+        """The messages from index `start` on, as the view shows them."""
+        shown = self.shown[start:]
+        return [message for message in shown if message is not GONE] if self.removed else shown
 
     def last_cut(self, atom: Atom, index: int) -> int:
         """The last legal cut at or before `index`; `lead` if there is none.

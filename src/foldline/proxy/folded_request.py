@@ -160,7 +160,8 @@ def _kept_elements(
 def _notes(state: State) -> list[int]:
     """The positions of the notes after the cut. The client's request does not have them."""
     timeline = state.timeline
-    return [at for at in range(timeline.cut, len(timeline)) if timeline.messages[at].kind == NOTE]
+    notes = [at for at in range(timeline.cut, len(timeline)) if timeline.messages[at].kind == NOTE]
+    return [at for at in notes if at not in timeline.removed]
 
 
 def _unchanged(state: State, recalled: Mapping[int, RecalledReply]) -> dict[int, RecalledReply]:

@@ -222,7 +222,7 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
     """Positions of the messages that stay in the view unchanged."""
     timeline = state.timeline
     whole = (index for index in range(fold.cut, len(timeline)) if timeline.shown[index] is timeline.messages[index])
-    return frozenset((*fold.pinned, *fold.carried, *whole)).difference(fold.stubs)
+    return frozenset((*fold.pinned, *fold.carried, *whole)).difference(fold.stubs, fold.removed)
 
 
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:

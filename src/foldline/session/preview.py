@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from foldline.fold import Fold
 from foldline.message import NOTE, Meta
@@ -53,6 +54,41 @@ class Preview:
                 f"a request: ${self.money_before:.4f} → ${self.money_after:.4f}, once ${self.money_once:.4f}{pays}"
             )
         return "\n".join([*lines, str(self.fold)])
+
+
+class RemovalCost(NamedTuple):
+    """What it costs to take a note out of the view."""
+
+    tokens: int
+    """Tokens after the note that the provider's cache may hold, and that the next request sends anew."""
+    usd: float | None
+    """What the next request pays for these tokens in addition; None if the model's prices are unknown."""
+    cache: CacheState
+
+
+def removal_cost(state: State, position: int, cache: CacheState) -> RemovalCost:
+    """What it costs to take the note at `position` out of the view.
+
+    Nothing, if no reply followed the note: then no request had text after it.
+    """
+    timeline = state.timeline
+    start = max(position + 1, timeline.cut)
+    replies = [at for at in range(start, len(timeline)) if timeline.messages[at].role == "assistant"]
+    if not replies:
+        return RemovalCost(0, 0.0, cache)
+    carried = timeline.fold.carried if timeline.fold is not None and position < timeline.cut else ()
+    local = timeline.prefix[replies[-1]] - timeline.prefix[start]
+    local += sum(timeline.tokens(at) for at in carried if at > position)
+    tokens = state.scaled(local)
+    return RemovalCost(tokens, rewrite_cost(state, tokens, cache), cache)
+
+
+def rewrite_cost(state: State, tokens: int, cache: CacheState) -> float | None:
+    """What it costs to write tokens to the provider's cache again, in US dollars; None if the prices are unknown."""
+    if state.model.prices is None:
+        return None
+    prices = prices_of(state.model, is_cached=cache != "none")
+    return fold_price(prices, rewritten=tokens, digest_price=0.0, warm=cache == "warm") / _MILLION
 
 
 def newest_metas(read: Reader, length: int) -> list[Meta]:

@@ -16,7 +16,7 @@ from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger import Branch, Head, Store
 from foldline.ledger.jobs import Claim
-from foldline.ledger.records import StoredMessage
+from foldline.ledger.records import RemovedNote, StoredMessage
 from foldline.message import Message
 from foldline.recall.text_index import TextIndex
 
@@ -70,13 +70,17 @@ class Snapshot:
     """The fold that was taken back last and can be restored; None if there is none."""
     pins: Mapping[str, int] = field(default_factory=dict)
     """Positions of the pinned messages, by the name of the pin."""
+    notes: frozenset[int] = frozenset()
+    """Positions of the notes that were added only to be pinned. They are listed also after their pin was removed."""
+    removed: Mapping[int, RemovedNote] = field(default_factory=dict)
+    """The notes that left the view together with their pin, by their position."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     refusal: Refusal | None = None
     """The last fold that was refused; None if a fold was made since then."""
     moves: int = 0
     """How often the branch was shortened to an earlier message."""
     changed_at: int = 0
-    """The number of messages at the last fold, unfold, refold, move or change of settings."""
+    """The number of messages at the last fold, unfold, refold, move, change of settings, or removal of a note."""
 
 
 class MemoryRecord:
@@ -89,6 +93,8 @@ class MemoryRecord:
         self.undone: list[tuple[Fold, int | None]] = []
         """The folds that were taken back and can be restored."""
         self.pins: dict[str, int] = {}
+        self.notes: frozenset[int] = frozenset()
+        self.removed: Mapping[int, RemovedNote] = {}
         self.settings: Mapping[str, Any] = {}
         self.refusal: Refusal | None = None
         self.entries = self.moves = self.changed_at = 0
@@ -109,6 +115,8 @@ class MemoryRecord:
             folds=len(self.folds),
             undone=self.undone[-1][0] if self.undone else None,
             pins=self.pins,
+            notes=self.notes,
+            removed=self.removed,
             settings=self.settings,
             refusal=self.refusal,
             moves=self.moves,
@@ -155,13 +163,22 @@ class MemoryRecord:
         folds = [*self.folds, self.undone[-1]]
         return self._change(entry, folds=folds, undone=self.undone[:-1], changed_at=len(self.messages))
 
-    def pin(self, name: str, position: int, entry: int) -> Version:
-        """Add a pin."""
-        return self._change(entry, pins={**self.pins, name: position})
+    def pin(self, name: str, position: int, entry: int, *, is_note: bool = False) -> Version:
+        """Add a pin. `is_note` says that the message is a note that was added only to be pinned."""
+        removed = {at: note for at, note in self.removed.items() if at != position}
+        notes = self.notes | {position} if is_note else self.notes
+        changed_at = self.changed_at if len(removed) == len(self.removed) else len(self.messages)
+        pins = {**self.pins, name: position}
+        return self._change(entry, pins=pins, notes=notes, removed=removed, changed_at=changed_at)
 
-    def unpin(self, name: str, entry: int) -> Version:
-        """Remove a pin."""
-        return self._change(entry, pins={pin: position for pin, position in self.pins.items() if pin != name})
+    def unpin(self, name: str, entry: int, *, removed: int | None = None) -> Version:
+        """Remove a pin. `removed` is the position of the pinned note, if the note leaves the view together with it."""
+        pins = {pin: position for pin, position in self.pins.items() if pin != name}
+        if removed is None:
+            return self._change(entry, pins=pins)
+        length = len(self.messages)
+        notes = {**self.removed, removed: RemovedNote(name, length)}
+        return self._change(entry, pins=pins, removed=notes, changed_at=length)
 
     def move(self, to: int, entry: int) -> Version:
         """Shorten the record to its first `to` messages."""
@@ -191,6 +208,8 @@ class MemoryRecord:
             "folds": shortened(self.folds),
             "undone": shortened(self.undone),
             "pins": {pin: position for pin, position in self.pins.items() if position < count},
+            "notes": frozenset(position for position in self.notes if position < count),
+            "removed": {position: note for position, note in self.removed.items() if position < count},
         }
 
     def search_target(self) -> tuple[Store, Branch]:
@@ -247,7 +266,7 @@ class BranchRecord:
         state = self.store.state(self.branch)
         settings: Any = next((entry.body for entry in reversed(state.marks) if entry.kind == SETTINGS), {})
         attempt = next((entry for entry in reversed(state.marks) if entry.kind in {REFUSED, "fold"}), None)
-        changes = [entry for entry in state.marks if entry.kind in _CHANGES]
+        changes = [entry.length for entry in state.marks if entry.kind in _CHANGES]
         return Snapshot(
             version=self._at(state.head),
             fold=state.fold,
@@ -255,10 +274,12 @@ class BranchRecord:
             folds=len(state.folds),
             undone=self.store.fold(self.branch, state.undone[-1]) if state.undone else None,
             pins={pin.name: pin.position for pin in state.pins if pin.position is not None},
+            notes=state.notes,
+            removed=state.removed,
             settings=settings,
             refusal=Refusal(**attempt.body) if attempt is not None and attempt.kind == REFUSED else None,
             moves=sum(entry.kind == "move" for entry in state.marks),
-            changed_at=min(state.head.length, changes[-1].length if changes else 0),
+            changed_at=min(state.head.length, max(changes[-1] if changes else 0, state.note_changed_at)),
         )
 
     def read(self, start: int, stop: int) -> Iterator[Message]:
@@ -298,13 +319,13 @@ class BranchRecord:
         """Restore the fold that was taken back last."""
         return self._at(self.store.refold(self.branch, mark=entry))
 
-    def pin(self, name: str, position: int, entry: int) -> Version:
-        """Add a pin."""
-        return self._at(self.store.pin(self.branch, name, position, mark=entry))
+    def pin(self, name: str, position: int, entry: int, *, is_note: bool = False) -> Version:
+        """Add a pin. `is_note` says that the message is a note that was added only to be pinned."""
+        return self._at(self.store.pin(self.branch, name, position, is_note=is_note, mark=entry))
 
-    def unpin(self, name: str, entry: int) -> Version:
-        """Remove a pin."""
-        return self._at(self.store.unpin(self.branch, name, mark=entry))
+    def unpin(self, name: str, entry: int, *, removed: int | None = None) -> Version:
+        """Remove a pin. `removed` is the position of the pinned note, if the note leaves the view together with it."""
+        return self._at(self.store.unpin(self.branch, name, removed=removed, mark=entry))
 
     def move(self, to: int, entry: int) -> Version:
         """Shorten the record to its first `to` messages."""

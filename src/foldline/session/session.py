@@ -405,13 +405,14 @@ class Session:
         return pins.pin(self, text, handle=handle, name=name)
 
     @_locked
-    def unpin(self, name: str) -> None:
-        """Remove a pin. Raises `InputError` for an unknown name."""
-        self.refresh()
-        if name not in self.state.snapshot.pins:
-            names = ", ".join(map(repr, self.state.snapshot.pins))
-            raise InputError(f"unknown pin {name!r}", hint=f"the pins are {names}" if names else "nothing is pinned")
-        self._change(lambda entry: self.record.unpin(name, entry))
+    def unpin(self, name: str, *, at_once: bool = False) -> None:
+        """Remove a pin. Raises `InputError` for an unknown name.
+
+        If `pin` added the message as a note, the note leaves the view, too. If no reply followed the note, it leaves at
+        once, which costs nothing. If a reply followed, it leaves with the next fold. With `at_once`, it leaves at once
+        in this case, too; the provider's cache is then rewritten from the note on.
+        """
+        pins.unpin(self, name, at_once=at_once)
 
     @_locked
     def branch(self, name: str, *, at: int | None = None) -> Session:

@@ -25,7 +25,7 @@ from foldline.plan.media_budget import MediaBudget, without_oversized_media
 from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, fold_refused, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
 from foldline.plan.remedy import can_fold
-from foldline.plan.timeline import Timeline, handle, traits_of
+from foldline.plan.timeline import GONE, Timeline, handle, traits_of
 from foldline.policy import Rule
 from foldline.session.block_table import scale_blocks
 from foldline.session.record import Snapshot, Version
@@ -56,6 +56,9 @@ class State:
         """Tokens of each request that are in no message: tools and `extra_tokens`."""
         self.timeline = Timeline()
         self.timeline.pins = {position: name for name, position in snapshot.pins.items()}
+        self.timeline.loose = snapshot.notes.difference(self.timeline.pins, snapshot.removed)
+        self._removed_tokens: dict[int, int] = {}
+        """The sizes of the notes that left the view together with their pin, by their index."""
         self.timeline.target = Target(element_format(setup.format), setup.model.name, setup.model.vendor)
         self.gauge = self._new_gauge(self._initial_calibration())
         self.latched: tuple[Rule, ...] = ()
@@ -139,7 +142,15 @@ class State:
             return Evidence(missing, prefix[index] - prefix[length], change, False) if is_same_fold else None
         if measured.length >= 0:
             change += self._tokens(length) - measured.tokens
+        elif self._removed_tokens:
+            change -= self._removed_since(index)
         return Evidence(missing, prefix[index] - prefix[length], change)
+
+    def _removed_since(self, index: int) -> int:
+        """The tokens of the notes that were in the request of the reply at `index`, and left the view later."""
+        removed = self.snapshot.removed
+        sizes = self._removed_tokens.items()
+        return sum(tokens for at, tokens in sizes if at in removed and at < index < removed[at].length)
 
     def _tokens(self, length: int) -> int:
         """The estimated tokens that the view would have after the first `length` messages of the session."""
@@ -258,18 +269,36 @@ class State:
         timeline, fold, length = self.timeline, self.snapshot.fold, self.snapshot.version.length
         if fold is not None:
             shared = min(length, fold.made_at, length if (found := self.snapshot.shortest) is None else found)
-            fold = self._shared(fold, shared, read)
+            fold = self._without_removed(self._shared(fold, shared, read), shared, read)
             self._view_key, self._binding = self._key_with(fold), self._binding_with(fold)
             self._read_head(fold, read)
+            gone = dict.fromkeys((*fold.removed, *self.snapshot.removed), (GONE, 0))
+            stubs = {**fold.stubs, **gone}
             for index, message in enumerate(read(fold.cut, shared), start=fold.cut):
-                self._index(message, fold.stubs.get(index))
+                self._index(message, stubs.get(index))
+                if index in gone:
+                    timeline.removed.add(index)
+                    self._removed_tokens[index] = self.size(message)
             if self.setup.measured:
                 self.gauge = self._new_gauge(self._stored_calibration(fold))
             self._apply(replace(fold, stubs={}))  # the stubs were already applied when the messages were read
             own = {index: stub for index, stub in fold.stubs.items() if index < shared}
             timeline.fold = timeline.fold and replace(timeline.fold, stubs=own)
         for message in read(len(timeline), length):
-            self.add(message)
+            if len(timeline) in self.snapshot.removed:
+                self._add_removed(message)
+            else:
+                self.add(message)
+
+    def _add_removed(self, note: Message) -> None:
+        """Add a note that left the view together with its pin. It has no tokens in the view."""
+        index = len(self.timeline)
+        self._index(note, (GONE, 0))
+        self.timeline.removed.add(index)
+        self._removed_tokens[index] = self.size(note)
+        self.gauge = self.gauge.add(GONE, 0)
+        if self.binds_thinking:
+            self._binding = binding_after(self._binding, index, 0)
 
     def _shared(self, fold: Fold, shared: int, read: Reader) -> Fold:
         """The fold, adapted to this branch. The fold may have been made on another branch.
@@ -287,6 +316,16 @@ class State:
                 tokens = fold.carried_tokens + sum(map(self.size, read(found[-1], found[-1] + 1)))
                 return replace(fold, carried=tuple(sorted((*fold.carried, found[-1]))), carried_tokens=tokens)
         return fold
+
+    def _without_removed(self, fold: Fold, shared: int, read: Reader) -> Fold:
+        """The fold without the notes that left the view after it was made, and without indexes of another branch."""
+        fold = replace(fold, removed=tuple([index for index in fold.removed if index < shared]))
+        gone = [index for index in fold.carried if index in self.snapshot.removed]
+        if not gone:
+            return fold
+        tokens = sum(self.size(note) for index in gone for note in read(index, index + 1))
+        carried = tuple([index for index in fold.carried if index not in gone])
+        return replace(fold, carried=carried, carried_tokens=fold.carried_tokens - tokens)
 
     def _read_head(self, fold: Fold, read: Reader) -> None:
         """Read the leading system messages, and the messages before the cut that the fold keeps in the view."""
@@ -354,6 +393,8 @@ class State:
     def shows(self, index: int) -> bool:
         """Whether the view shows a message in full."""
         fold = self.timeline.fold
+        if index in self.timeline.removed:
+            return False
         return fold is None or index < self.timeline.lead or fold.shows(index)
 
     def complete(self, fold: Fold, digest: Digest | None) -> Fold:

@@ -188,7 +188,8 @@ def _tied_to_whole_requests(state: State, messages: Iterable[Message]) -> list[M
     prompt.
     """
     timeline, identity, tied = state.timeline, state.identity(), []
-    shortened = [at for at in range(timeline.cut, len(timeline)) if timeline.shown[at] is not timeline.messages[at]]
+    changed = [at for at in range(timeline.cut, len(timeline)) if timeline.shown[at] is not timeline.messages[at]]
+    shortened = [at for at in changed if at not in timeline.removed]
     tokens = identity.tokens + sum(state.size(timeline.messages[at]) - timeline.tokens(at) for at in shortened)
     for length, message in enumerate(messages, start=identity.length):
         tied += tie_replies([message], identity._replace(length=length, tokens=tokens))

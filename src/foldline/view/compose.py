@@ -226,7 +226,8 @@ def head(timeline: Timeline, fold: Fold | None = None) -> tuple[Message, ...]:
         return lead
     kept = {*fold.pinned, *fold.carried}
     before, after = (
-        tuple([timeline.kept_message(index, kept) for index in each]) for each in around_digest(timeline, fold)
+        tuple([timeline.kept_message(index, kept) for index in each if index not in timeline.removed])
+        for each in around_digest(timeline, fold)
     )
     if fold.digest is None:
         return lead + _from_user(timeline, fold, before + after)
@@ -254,7 +255,7 @@ def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> t
 
     If the first of these messages is not a user message, a marker is added before it.
     """
-    first = middle[0] if middle else timeline.shown[fold.cut] if fold.cut < len(timeline) else None
+    first = middle[0] if middle else next(iter(timeline.messages_from(fold.cut)), None)
     if first is None or first.role == "user" or fold.cut <= timeline.lead:
         return middle
     return (marker(timeline.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), *middle)
@@ -262,7 +263,7 @@ def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> t
 
 def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message, ...]:
     """The messages of the view. If any message is broken, the messages are repaired for a wire format."""
-    messages = head(timeline) + tuple(timeline.shown[timeline.cut :])
+    messages = head(timeline) + tuple(timeline.messages_from(timeline.cut))
     return repair(messages, format).messages if _is_broken(timeline) else messages
 
 
@@ -310,7 +311,7 @@ class ComposedView:
             digest = timeline.fold.digest if timeline.fold else None
             is_native = digest is not None and digest.message_for(timeline.target) is not digest.message
             self.native = digest if is_native else None
-        self._list += timeline.shown[self._shown :]
+        self._list += timeline.messages_from(self._shown)
         self._shown = len(timeline.shown)
         if _is_broken(timeline):
             return self._broken.update(self._list, grown=True, ending=False).messages

@@ -138,6 +138,7 @@ def _facts(fold: Fold | None) -> list[object]:
         return []
     digest = fold.digest.message if fold.digest else None
     facts = [fold.cut, fold.made_at, fold.pinned, fold.carried, digest and (digest.role, digest.text)]
+    facts += [fold.removed] if fold.removed else []
     return facts + (["native"] if fold.digest and fold.digest.native else [])
 
 

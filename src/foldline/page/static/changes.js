@@ -23,17 +23,35 @@ export async function pin(context, handle, name = "") {
     else context.showPin(message, done.pins[place]);
   });
   const isCopy = originalOf(done.pins[0]) && originalOf(done.pins[0]) !== done.messages[0];
-  toast(isCopy ? `A copy of ${done.pins[0]}${done.without_thinking ? " (without thinking)" : ""} was added as #${done.messages[0]}. It stays in every request. After you unpin it, it stays until the next fold.`
-    : `Pinned ${done.pins.join(", ")}: it stays in every request.`, { about: nameOf(context), undo: () => unpin(context, done.pins[0], true) });
+  toast(isCopy ? copyText(done) : `Pinned ${done.pins.join(", ")}: it stays in every request.`, { about: nameOf(context), undo: () => unpin(context, done.pins[0], true) });
   await context.refresh();
 }
 
+function copyText(done) {
+  const [copy] = done.messages;
+  const thinking = done.without_thinking ? " (without thinking)" : "";
+  return `${done.added.includes(copy) ? `A copy of ${done.pins[0]}${thinking} was added as #${copy}` : `The copy #${copy} of ${done.pins[0]} is pinned again`}. It stays in every request until you unpin it.`;
+}
+
+/** Removes a pin. A copy that was added only to be pinned leaves the request at once. */
 export async function unpin(context, name, isUndo = false) {
   const done = await attempt(() => post("unpin", { ...context.where, name }));
-  if (!done) return;
+  if (!done) return context.refresh(); // it may have been removed in another tab
   context.showPin(done.copy_of ?? done.message, "");
-  toast(`Removed the pin ${name}.${done.copy_of ? ` The copy #${done.message} stays in the request until the next fold.` : ""}`, { about: nameOf(context), undo: isUndo ? null : () => originalOf(name) ? pin(context, name) : pin(context, `#${done.message}`, name) });
-  await context.refresh();
+  if (done.copy_of || done.left) context.showPin(done.message, "", null, done.left);
+  toast(unpinText(name, done), { about: nameOf(context), undo: isUndo ? null : () => originalOf(name) ? pin(context, name) : pin(context, `#${done.message}`, name) });
+  return context.refresh();
+}
+
+const KEPT = { system: "It stays in every request all the same, because it is the system prompt.", policy: "It stays in every request all the same, because the policy keeps the first prompt." };
+
+/** What became of a message whose pin was removed, and what that costs. */
+function unpinText(name, done) {
+  if (!done.left) return [`Removed the pin ${name}.`, KEPT[done.kept_by] || (done.copy_of ? `The copy #${done.message} stays in the request until the next fold.` : "")].join(" ").trim();
+  const what = done.copy_of ? `The copy #${done.message} of #${done.copy_of}` : `The note #${done.message}`;
+  const price = !done.rewrites ? "" : done.cache !== "warm" ? ` That costs nothing: ${NO_REWRITE[done.cache]}.`
+    : ` The next request rewrites the cache from there: ${tokens(done.rewrites)} tokens${done.costs ? `, ${money(done.costs)}` : ""}.`;
+  return `${what} left the request.${price}`;
 }
 
 export async function unfold(context) {

@@ -24,7 +24,8 @@ export function rowContent(row) {
     badge(row.author, row.folded ? h("span", { class: "hide" }, ", no longer in the request") : null),
     h("span", { class: "m-text" }, label ? h("span", { class: "tool-name" }, label) : null, h("bdi", {}, visible(text || "(empty)"))),
     h("span", { class: "m-flags" },
-      row.copy ? h("span", { class: "chip" }, `brought back as #${row.copy}`)
+      row.removed ? h("span", { class: "chip" }, row.copy_of ? `removed copy of #${row.copy_of}` : "removed note")
+        : row.copy ? h("span", { class: "chip" }, `brought back as #${row.copy}`)
         : row.pin ? h("span", { class: "flag pin", title: row.copy_of ? `Pinned: a copy of #${row.copy_of}` : `Pinned as ${row.pin}` }, icon("pin"), h("span", { class: "hide" }, "pinned")) : null,
       row.stub ? h("span", { class: "chip stub" }, "stub") : null,
       row.error ? h("span", { class: "chip error" }, "error") : null),
@@ -66,7 +67,8 @@ export function showMark(node, wanted, reveal) {
 export function details(context, message) {
   const facts = [moment(message.at), message.model, `${whole(message.tokens)} tokens`];
   if (message.prompt_tokens) facts.push(`answers a request of ${whole(message.prompt_tokens)} tokens`);
-  if (message.folded && !message.copy) facts.push("no longer in the request");
+  if (message.removed) facts.push("it left the request together with its pin");
+  else if (message.folded && !message.copy) facts.push("no longer in the request");
   const other = message.copy || message.copy_of;
   return h("p", { class: "m-details muted" }, facts.filter(Boolean).join(" · "),
     other ? [message.copy ? " · brought back as " : " · a copy of ", h("a", { href: context.linkTo(other) }, `#${other}`)] : null);
@@ -123,9 +125,10 @@ function body(seek, part, place) {
 /** The buttons below an open message. */
 export function buttons(context, message) {
   const handle = `#${message.number}`;
+  const isCopy = message.copy || message.copy_of;
   const act = context.report.can_change ? [
-    message.pin ? h("button", { class: "button small", onclick: () => unpin(context, message.pin) }, icon("pin"), "Unpin")
-      : message.folded || message.stub ? h("button", { class: "button small", title: "Add a copy of this message to the end of the request, and pin the copy", onclick: () => pin(context, handle) }, icon("unfold"), "Bring back")
+    message.pin ? h("button", { class: "button small", title: isCopy ? `Take the copy #${message.copy || message.number} out of the request` : null, onclick: () => unpin(context, message.pin) }, icon("pin"), "Unpin")
+      : message.folded || message.stub ? h("button", { class: "button small", title: "Add a copy of this message to the end of the request, and pin the copy", onclick: () => pin(context, message.removed && isCopy ? `#${isCopy}` : handle) }, icon("unfold"), "Bring back")
         : h("button", { class: "button small", onclick: () => pin(context, handle) }, icon("pin"), "Pin"),
     message.folded ? null : h("button", { class: "button small", onclick: () => previewFold(context, handle) }, icon("fold"), "Fold up to here…"),
   ] : [];

@@ -2,7 +2,7 @@
 
 import { get, watch } from "./api.js";
 import { h, put, visible } from "./dom.js";
-import { tokens, whole } from "./format.js";
+import { plural, tokens, whole } from "./format.js";
 import { showFault } from "./dialogs.js";
 import { foldsTab } from "./folds.js";
 import { meter } from "./meter.js";
@@ -26,8 +26,8 @@ export async function showSession(main, params) {
     linkTo: (number, find = "") => sessionLink(where, { tab: "transcript", message: number, ...(find ? { find } : {}) }),
     /** Puts the state of a view into the address, so that going back and reloading show it again. */
     remember: (extra) => history.replaceState(null, "", sessionLink(where, extra)),
-    /** Shows at once that a message is pinned (`name`) or no longer pinned (""). `copy` is the number of the pinned copy of a folded message. */
-    showPin: (message, name, copy = null) => { for (const view of Object.values(views)) view.showPin?.(message, name, copy); },
+    /** Shows at once that a message is pinned (`name`) or no longer pinned (""). `copy` is the number of the pinned copy of a folded message. `isRemoved` says that the message left the request with its pin. */
+    showPin: (...change) => { for (const view of Object.values(views)) view.showPin?.(...change); },
     refresh: async () => changed(await get("session", where)),
   };
   let parent = "";
@@ -50,7 +50,7 @@ export async function showSession(main, params) {
     put(head,
       h("div", { class: "crumbs" }, h("a", { href: "#/" }, "Sessions"), " / ", parent ? [h("a", { href: sessionLink({ ...where, session: parent, branch: "main" }) }, h("bdi", {}, visible(shortName(parent)))), " / "] : null),
       h("h1", { title: where.session }, h("bdi", {}, visible(shortName(where.session)))),
-      h("div", { class: "head-facts muted" }, h("span", {}, report.model || "model not known"), h("span", {}, `${whole(report.messages)} messages`),
+      h("div", { class: "head-facts muted" }, h("span", {}, report.model || "model not known"), h("span", {}, `${whole(report.messages - report.removed.length)} messages`, report.removed.length ? `, ${plural(report.removed.length, "removed note")}` : ""),
         branches, report.can_change ? null : h("span", { class: "chip" }, "read-only"),
         report.states.map(stateChip)),
       h("div", { class: "head-meter" }, !report.is_measured ? h("span", { class: "muted" }, "Measuring…") : [meter(report), h("span", { class: "figures" },

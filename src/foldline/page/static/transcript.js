@@ -145,7 +145,7 @@ export function transcriptTab(panel, context) {
       place(item, node);
     }
     if (!nodes.has(focused) || isLine(focused)) moveTabStop(top);
-    put(status, total ? `${plural(total, "message")}${cut ? `, ${context.report.left.toLocaleString("en")} no longer sent` : ""}` : "No messages yet");
+    put(status, total ? `${plural(total, "message")}${cut || context.report.removed.length ? `, ${notSent(context.report).toLocaleString("en")} no longer sent` : ""}` : "No messages yet");
     line.hidden = !cut;
   }
   /** Makes a row in sight the one that the Tab key reaches. */
@@ -312,7 +312,8 @@ export function transcriptTab(panel, context) {
       if (report.version === before.version) return; // only the measured size is new
       const atEnd = scroller.scrollTop + scroller.clientHeight > space.offsetHeight - 80;
       const sameFold = report.cut === cut && report.messages >= total && report.folds === before.folds;
-      const samePins = JSON.stringify(report.pins) === JSON.stringify(before.pins);
+      const pinsOf = ({ pins, removed }) => JSON.stringify([pins, removed]);
+      const samePins = pinsOf(report) === pinsOf(before);
       const first = itemAt(scroller.scrollTop);
       const [anchor, inside] = [messageAt(first), scroller.scrollTop - offsetOf(first)];
       const stale = [...pages.keys()];
@@ -331,13 +332,16 @@ export function transcriptTab(panel, context) {
       if (!sameFold && !held) scroller.scrollTop = Math.max(0, offsetOf(itemOf(Math.min(anchor, total - 1))) + inside);
       else if (sameFold && atEnd && samePins) { held = null; scroller.scrollTop = space.offsetHeight; }
     },
-    showPin(message, name, copy) {
+    showPin(message, name, copy, isRemoved = false) {
       const row = pages.get(Math.floor((message - 1) / PAGE))?.[(message - 1) % PAGE];
       if (!row) return;
       row.pin = name;
       row.copy = copy;
+      row.removed = isRemoved;
+      row.folded ||= isRemoved;
       const node = nodes.get(itemOf(message - 1));
       if (!node) return;
+      node.classList.toggle("folded", row.folded);
       put(node.querySelector(".m-row"), rowContent(row));
       const old = node.querySelector(".m-buttons");
       if (!old) return;
@@ -350,6 +354,9 @@ export function transcriptTab(panel, context) {
     leave() { sizes.disconnect(); resized.disconnect(); },
   };
 }
+
+/** The number of messages that are no longer sent: those that a fold removed, and notes that left with their pins. */
+const notSent = (report) => report.left + report.removed.filter((number) => number > report.cut).length;
 
 /** The fold line with the beginning of the digest; the whole digest opens in place. */
 function foldLine(context) {

@@ -45,7 +45,7 @@ export function windowTab(panel, context) {
         h("a", { href: context.linkTo(one.message), class: "m-number" }, `#${one.message}`), h("bdi", {}, visible(one.starts)),
         one.copy_of ? h("a", { href: context.linkTo(one.copy_of), class: "small-text" }, `copy of #${one.copy_of}`) : null,
         h("span", { class: "muted small-text" }, `${tokens(one.tokens)} in ${(BLOCKS[one.block] || one.block).toLowerCase()}`),
-        one.by === "policy" ? h("span", { class: "chip" }, "first prompt, kept by the policy")
+        one.by !== "pin" ? h("span", { class: "chip" }, one.by === "system" ? "system prompt" : "first prompt, kept by the policy")
           : report.can_change ? h("button", { class: "link", onclick: () => unpin(context, one.name), "aria-label": `Unpin #${one.message}` }, "Unpin") : h("span", { class: "chip" }, "pinned")))));
   }
 
