@@ -6,6 +6,10 @@ Each recorded session is replayed request by request, and the cost of its input 
 window. Only `keep-all`, which never folds, ignores the window; its cost is 1.00. Sessions shorter than the floor have
 nothing to fold and are only counted. The stake was chosen on one half of the files; only the figures of the other half
 are quoted.
+
+`bound` is the cheapest schedule that never costs more than keep-all plus the stake, whenever the session ends. No rule
+that keeps this bound can cost less. `unpaid` is the number of requests at which the session had cost more so far than
+keep-all; if it had ended there, it would count as above keep-all.
 """
 
 from __future__ import annotations
@@ -58,9 +62,13 @@ class Result:
     name: str
     keep_all: float
     optimum: float
+    bound: float
+    """The optimum of the schedules that never cost more than keep-all plus the stake."""
     rent: float
     full: float
     folds: int
+    unpaid: int
+    """Number of requests at which the session had cost more so far than keep-all."""
     forced: bool
     """Whether the session does not fit the window without a fold."""
 
@@ -128,9 +136,11 @@ def measure(name: str, one: Trace, prices: TokenPrices, stake: float) -> Result:
         name=name,
         keep_all=replay_cost(replace(one, window=None), prices, never).cost,
         optimum=optimum(one, prices).cost,
+        bound=optimum(one, prices, stake=stake).cost,
         rent=rent.cost,
         full=replay_cost(one, prices, never).cost,
         folds=len(rent.folds),
+        unpaid=rent.unpaid,
         forced=not one.fits(0, total),
     )
 
@@ -141,7 +151,8 @@ Row = tuple[str, str, int, int, int, list[Result]]
 def table(report: Sequence[Row]) -> Iterator[str]:
     """The costs by source, half, floor and window, as shares of the cost of keep-all."""
     head = f"{'floor':>6} {'window':>7} {'files':>5} {'used':>4}  {'optimum':>7} {'rent':>6} {'full':>6}  "
-    head += f"{'rent/opt':>8} {'full/opt':>8} {'worst':>6} {'folds':>5}  above keep-all (worst)"
+    head += f"{'bound/opt':>9} {'rent/opt':>8} {'full/opt':>8} {'worst':>6} {'folds':>5} {'unpaid':>6}  "
+    head += "above keep-all (worst)"
     last = ("", "")
     for source, name, keep, window, files, found in report:
         if (source, name) != last:
@@ -155,10 +166,12 @@ def table(report: Sequence[Row]) -> Iterator[str]:
 def _figures(found: Sequence[Result]) -> str:
     everything, best = sum(it.keep_all for it in found), sum(it.optimum for it in found)
     rent, full = sum(it.rent for it in found), sum(it.full for it in found)
-    worst = max(it.rent / it.optimum for it in found)
+    worst, bound = max(it.rent / it.optimum for it in found), sum(it.bound for it in found)
+    unpaid = sum(it.unpaid for it in found if not it.forced)
     return (
         f"{best / everything:>7.3f} {rent / everything:>6.3f} {full / everything:>6.3f}  "
-        f"{rent / best:>8.3f} {full / best:>8.3f} {worst:>6.2f} {mean(it.folds for it in found):>5.1f}  {_above(found)}"
+        f"{bound / best:>9.3f} {rent / best:>8.3f} {full / best:>8.3f} {worst:>6.2f} "
+        f"{mean(it.folds for it in found):>5.1f} {unpaid:>6}  {_above(found)}"
     )
 
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, TokenPrices, digest_cost, is_cache_warm, request_cost
+
+_ROUNDING = 1e-6
+"""A smaller difference between two costs is a rounding error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class ScheduleCost(NamedTuple):
 
     cost: float
     folds: tuple[tuple[int, int], ...] = ()
+    unpaid: int = 0
+    """Number of requests at which the session had cost more so far than without folds."""
 
 
 class _TracedStep(NamedTuple):
@@ -86,7 +92,7 @@ def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCo
     """The cost of a rule on a trace. A fold at the floor is made if the rule decides so, or if the request does not
     fit.
     """
-    account, cut, cost = FoldAccount(), 0, 0.0
+    account, cut, cost, unpaid = FoldAccount(), 0, 0.0, 0
     folds: list[tuple[int, int]] = []
     for index, step in enumerate(_steps(trace, prices)):
         proposal = FoldProposal(
@@ -109,7 +115,8 @@ def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCo
         else:
             account = account.after_request(proposal, prices)
             cost += request_cost(prices, tokens=proposal.size, common=proposal.size - step.added, warm=step.warm)
-    return ScheduleCost(cost, tuple(folds))
+        unpaid += account.savings < -_ROUNDING
+    return ScheduleCost(cost, tuple(folds), unpaid)
 
 
 _Chain: TypeAlias = "tuple[int, int, _Chain] | None"
@@ -118,8 +125,12 @@ _Way: TypeAlias = tuple[float, _Chain]
 """The cost of the cheapest schedule that leads to a cut, and its folds."""
 
 
-def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:
+def optimum(trace: Trace, prices: TokenPrices, *, stake: float = inf) -> ScheduleCost:
     """The cheapest schedule of folds. All requests and all cuts that the trace allows are considered.
+
+    With `stake`, only those schedules are considered that never make the session more expensive than without folds by
+    more than this share, whenever the session ends. A rule that keeps this bound cannot cost less. If the window leaves
+    no such schedule, the cheapest one at that request is used.
 
     The cost of a request depends only on the current cut. So for every cut, only the cheapest way to it is kept, and
     the time is proportional to the number of requests times the number of cuts. Cutting only at the floor gives the
@@ -127,6 +138,7 @@ def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:
     writing it to the cache. A later cut then never costs more.
     """
     best: dict[int, _Way] = {0: (0.0, None)}
+    baseline = 0.0
     for index, step in enumerate(_steps(trace, prices)):
         after: dict[int, _Way] = {}
         for cut, (cost, chain) in best.items():
@@ -139,7 +151,13 @@ def optimum(trace: Trace, prices: TokenPrices) -> ScheduleCost:
             cost = way + request_cost(prices, tokens=size, common=trace.head, warm=step.warm)
             if cut not in after or cost < after[cut][0]:
                 after[cut] = (cost, (index, cut, chain))
-        best = after
+        size = trace.view(0, step.total)
+        baseline += request_cost(prices, tokens=size, common=size - step.added, warm=step.warm)
+        most = (1 + stake) * baseline + _ROUNDING if stake < inf else inf
+        best = {cut: way for cut, way in after.items() if way[0] <= most}
+        if not best:
+            cheapest = min(after, key=lambda cut: after[cut][0])
+            best = {cheapest: after[cheapest]}
     cost, chain = min(best.values(), key=lambda way: way[0])
     return ScheduleCost(cost, tuple(_unchain(chain))[::-1])
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bench.hindsight import Decide, Trace, TracedRequest, never, optimum, replay_cost
+from bench.hindsight import Decide, ScheduleCost, Trace, TracedRequest, never, optimum, replay_cost
 from foldline.plan.fold_cost import (
     STAKE,
     FoldAccount,
@@ -118,6 +118,45 @@ def test_the_optimum_is_the_best_of_all_schedules(trace: Trace) -> None:
     found = optimum(trace, TINY)
     assert found.cost == pytest.approx(best)
     assert literal_cost(trace, schedule_of(trace, found.folds), TINY) == pytest.approx(best)
+
+
+@given(traces(windows=False), st.sampled_from([0.0, 0.1, 0.5]))
+def test_the_optimum_for_a_stake_is_the_best_of_the_schedules_that_keep_it_whenever_the_session_ends(
+    trace: Trace, stake: float
+) -> None:
+    def keeps_stake(schedule: Schedule) -> bool:
+        for length in range(1, len(schedule) + 1):
+            begun = replace(trace, requests=trace.requests[:length])
+            most = (1 + stake) * literal_cost(begun, [0] * length, TINY)
+            if literal_cost(begun, schedule[:length], TINY) > most + 1e-6:
+                return False
+        return True
+
+    kept = [schedule for schedule in schedules(trace, cuts=trace.cuts) if keeps_stake(schedule)]
+    best = min(literal_cost(trace, schedule, TINY) for schedule in kept)
+    assert optimum(trace, TINY, stake=stake).cost == pytest.approx(best)
+
+
+def test_the_optimum_for_a_stake_folds_at_a_full_window_in_any_case() -> None:
+    trace = Trace(requests=(TracedRequest(added=10), TracedRequest(added=1, floor=10)), head=4, digest=1, window=14)
+    assert optimum(trace, TINY, stake=0.0) == optimum(trace, TINY)
+
+
+@given(traces(windows=False, heads=4), st.lists(st.booleans(), min_size=6, max_size=6))
+def test_a_replay_counts_the_requests_at_which_the_session_had_cost_more_than_without_folds(
+    trace: Trace, wishes: list[bool]
+) -> None:
+    def replayed(length: int) -> ScheduleCost:
+        queue = iter(wishes)
+        begun = replace(trace, requests=trace.requests[:length])
+        return replay_cost(begun, TINY, lambda _rent, _proposal: next(queue))
+
+    lengths = range(1, len(trace.requests) + 1)
+    begun = [replace(trace, requests=trace.requests[:length]) for length in lengths]
+    above = [
+        replayed(one).cost > replay_cost(it, TINY, never).cost + 1e-6 for one, it in zip(lengths, begun, strict=True)
+    ]
+    assert replayed(len(trace.requests)).unpaid == sum(above)
 
 
 @given(traces(), st.lists(st.booleans(), min_size=6, max_size=6))

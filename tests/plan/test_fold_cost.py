@@ -53,11 +53,25 @@ def test_rent_counts_only_as_far_as_savings_and_stake_cover_it() -> None:
     rent = FoldAccount(size=60_000, removed=5_000, rent_paid=1e9, savings=300.0, baseline_cost=40_000.0)
     proposal = FoldProposal(size=61_000, folded=28_000, head=18_000, digest=2_000)
     price, fresh, untouched = 1.15 * 9_000, 0.1 * 33_000, 0.1 * 65_000 + 1.25 * 1_000
-    cover = 300.0 + 0.1 * 5_000 + 0.02 * (40_000 + untouched)
-    assert rent.earned_share(proposal, PRICES, stake=0.02) == pytest.approx((fresh + cover) / price)
-    assert replace(rent, rent_paid=100.0).earned_share(proposal, PRICES, stake=0.02) == pytest.approx(
+    stake = 0.4 * fold_cost.SMALL_GAIN_STAKE
+    cover = 300.0 + 0.1 * 5_000 + stake * (40_000 + untouched)
+    assert rent.earned_share(proposal, PRICES, stake=0.4) == pytest.approx((fresh + cover) / price)
+    assert replace(rent, rent_paid=100.0).earned_share(proposal, PRICES, stake=0.4) == pytest.approx(
         (fresh + 100) / (fold_cost.PATIENCE * price)
     )
+
+
+def test_only_a_fold_with_a_large_gain_may_use_the_whole_stake() -> None:
+    """It is paid back soon: the fold removes many more tokens than it writes to the cache again."""
+    rent = FoldAccount(size=80_000, rent_paid=1e9, baseline_cost=400_000.0)
+    rewritten = 9_000
+    least = FoldProposal(size=81_000, folded=81_000 - fold_cost.LARGE_GAIN - rewritten, head=24_000, digest=2_000)
+    small = replace(least, size=least.size - 1, folded=least.folded)
+    assert rent.costs_of(least, PRICES).price == pytest.approx(1.15 * rewritten)
+    untouched = 0.1 * 80_000 + 1.25 * 1_000
+    cover = fold_cost.STAKE * (400_000 + untouched)
+    assert rent.earned_share(least, PRICES) == pytest.approx((0.1 * least.gain + cover) / (1.15 * rewritten))
+    assert rent.earned_share(least, PRICES) > 1 > rent.earned_share(small, PRICES)
 
 
 def test_a_fold_that_pays_at_once_is_right_even_in_debt() -> None:
@@ -78,7 +92,7 @@ def test_a_cold_fold_is_free_and_a_model_s_digest_is_not() -> None:
     assert rent.earned_share(cold, PRICES) == math.inf
     dear = replace(cold, digest_price=fold_cost.digest_cost(PRICES, covered=15_000, digest=2_000))
     fresh, untouched = 1.25 * 13_000, 1.25 * 41_000
-    cover = fold_cost.STAKE * (50_000 + untouched)
+    cover = fold_cost.STAKE * fold_cost.SMALL_GAIN_STAKE * (50_000 + untouched)
     assert rent.earned_share(dear, PRICES) == pytest.approx((fresh + cover) / 25_000)
     warm = rent.earned_share(replace(cold, at=300.0), PRICES)
     assert 0 < warm < 1
