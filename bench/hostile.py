@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import sys
 import time
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, NamedTuple
 
 from bench.hostile_entries import ENTRIES, Entry
@@ -27,6 +27,7 @@ _LEAST_SECONDS = 0.001
 _DOUBLINGS = 2
 _ROUNDS = 3
 """Number of measurements of a pair that fails. The minimum of all runs counts."""
+_NUMBERS = itertools.count()
 _PATIENCE = 4.0
 """If a run takes this many times the goal, the pair fails, and larger sizes are not tried."""
 
@@ -65,32 +66,33 @@ def run_seconds(entry: Entry, text: str) -> float:
 def measure(name: str, text: HostileText, *, least_ms: float = 4.0) -> Result:
     """Measure one text in one entry. The smallest size is chosen so that it takes at least `least_ms`."""
     entry = ENTRIES[name]
-    fixed = _fixed_seconds(name)
+    fixed = _fixed_seconds(entry)
     chars, limit = _START_CHARS, _MAX_BYTES // entry.copies >> _DOUBLINGS
     while run_seconds(entry, text.make(chars)) - fixed < least_ms / 1000 and 2 * chars <= limit:
         chars *= 2
     times: dict[int, float] = {}
     for round_ in range(_ROUNDS):
+        # measured again, because it varies with the load of the machine
+        fixed = min(fixed, _fixed_seconds(entry))
         for size in (chars << doubling for doubling in range(_DOUBLINGS + 1)):
             new = text.make(size + len(text.unit) * (round_ + 1))  # no cache knows it
-            took = max(1e-6, run_seconds(entry, new) - fixed)
+            took = run_seconds(entry, new)
             times[size] = min(took, times.get(size, took))
-            if size > chars and took / _megabytes(entry, new) > SECONDS_GOAL * _PATIENCE:
+            if size > chars and (took - fixed) / _megabytes(entry, new) > SECONDS_GOAL * _PATIENCE:
                 break
-        result = _result(name, text, times)
+        result = _result(name, text, {size: max(1e-6, took - fixed) for size, took in times.items()})
         if result.is_linear:
             break
     return result
 
 
-@cache
-def _fixed_seconds(name: str) -> float:
+def _fixed_seconds(entry: Entry) -> float:
     """The time of an entry for a short text. This time does not depend on the text."""
-    return min(run_seconds(ENTRIES[name], f"word {number}") for number in range(6))
+    return min(run_seconds(entry, f"word {next(_NUMBERS)}") for _ in range(4))
 
 
 def _megabytes(entry: Entry, text: str) -> float:
-    return entry.copies * len(text.encode("utf-8", "replace")) / 1e6
+    return entry.copies * len(text.encode("utf-8", "surrogatepass")) / 1e6
 
 
 def _result(name: str, text: HostileText, times: dict[int, float]) -> Result:

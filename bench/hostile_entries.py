@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from foldline import Policy, Session
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.markup import HEADINGS
 from foldline.redact.redact import redact
 
 _WINDOW = 1_000_000_000
@@ -86,9 +87,11 @@ def fold(text: str) -> None:
 def digest(text: str) -> None:
     """Fold the text with a digester. Then fold with a digester that answers with the text, and fold that digest."""
     replies = iter(("The parser is broken; it was mended and tested.", text))
+    rest = "".join(f"\n\n{heading}\nnone" for heading in HEADINGS[1:])
 
     def complete(_: DigesterCall) -> DigesterReply:
-        return DigesterReply(text=f"## Objective\n{next(replies, '')}", stop="end_turn")
+        objective = next(replies, "The parser is mended.")
+        return DigesterReply(text=f"{HEADINGS[0]}\n{objective}{rest}", stop="end_turn")
 
     digester = Digester(complete=complete, model="claude-haiku-4-5", window=_WINDOW, reply=_WINDOW // 4)
     session = _session(text, digester, digest_tokens=_WINDOW // 4, on_failure="keep", coverage_ratio=0.0)
