@@ -37,8 +37,8 @@ class Detected(NamedTuple):
 def detect(value: Any, given: str | None = None, default: str | None = None) -> Detected | None:
     """The format and shape of a JSON value; None if they are not clear.
 
-    `given` is the format that the caller named. It is used if the value can be read in it. `default` is used only if
-    the format is not clear.
+    `given` is the format that the caller named. If the value can be read in this format, this format is used.
+    `default` is used only if the format is not clear.
     """
     if isinstance(value, Mapping):
         return _detect_object(value, given, default)
@@ -196,8 +196,10 @@ def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Det
 def _usual_format(model: Any, messages: Sequence[Mapping[str, Any]]) -> str:
     """The format in which the vendor of a model expects plain messages; "" if the vendor is unknown.
 
-    The result is "" in two more cases, because the format is then OpenAI's. First, the model name has a path
-    (`anthropic/claude-…`), so it is the name of a gateway. Second, a message has another role than user or assistant.
+    The vendor's format is not used, and the result is "", in two more cases:
+
+    - The model name has a path (`anthropic/claude-…`). Gateways use such names, and expect OpenAI's format.
+    - A message has a role other than user and assistant. OpenAI's format has such roles in its list of messages.
     """
     if not isinstance(model, str) or "/" in model or any(message["role"] not in _TURNS for message in messages):
         return ""

@@ -22,7 +22,9 @@ _REPLACEMENT = "\ufffd"
 
 
 def fault_of(value: Any) -> str:
-    r"""Why JSON in UTF-8 cannot hold a value: "unicode", "number" or "shape"; "" if JSON can hold it.
+    r"""Why JSON in UTF-8 cannot hold a value; "" if JSON can hold it.
+
+    "unicode" stands for a lone surrogate, "number" for NaN or Infinity, and "shape" for a type that JSON does not have.
 
     >>> fault_of({"a": "\ud800"}), fault_of([float("nan")]), fault_of({"a": 1})
     ('unicode', 'number', '')

@@ -1,7 +1,7 @@
 """Reads the calls that a provider runs itself, and their results, as tool calls and tool results.
 
 Examples are web search, code execution and MCP servers. In a request to the same provider, these parts are sent back
-unchanged. For recall, for digests and for other providers, only their readable content counts.
+unchanged. Recall, digests and requests to other providers use only the readable content of these parts.
 """
 
 from __future__ import annotations

@@ -242,10 +242,11 @@ _FOR_OTHER_VENDORS = replace(GRAMMAR, image_types=IMAGE_TYPES)
 
 
 def model_grammar(model: Model) -> Grammar:
-    """The rules for a model. OpenAI refuses fields that other servers accept.
+    """The rules for a model, which depend on the vendor of the model.
 
-    If a request in this format names a model of Anthropic or Google, a gateway translates it. OpenAI and such gateways
-    refuse images whose type is not in `IMAGE_TYPES`.
+    OpenAI refuses fields that other servers accept. A request in this format for a model of Anthropic or Google is sent
+    to a gateway, which translates the request. OpenAI and such gateways refuse images whose type is not in
+    `IMAGE_TYPES`.
     """
     if model.vendor == "openai":
         return _FOR_OPENAI

@@ -32,7 +32,7 @@ def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
 
 
 def sendable_call(part: Any) -> Any:
-    """A call without its position in a streamed reply. Other calls and all content parts are returned unchanged."""
+    """A call without `index`, its position in a streamed reply. A part that is not a call is returned unchanged."""
     if not isinstance(part, dict) or "index" not in part or CALLS.keys().isdisjoint(part):
         return part
     return {key: value for key, value in part.items() if key != "index"}

@@ -131,7 +131,10 @@ class RepairedHistory:
         return True
 
     def _is_sendable(self, wire: Wire) -> bool:
-        """True if the provider accepts all fields of a message or of a part. In another format, they are not sent."""
+        """True if the provider accepts all fields in the wire form of a message or of a part.
+
+        The result is True for a wire form of another format, because such a wire form is not sent.
+        """
         grammar, value = self._grammar, wire.value
         if wire.format != self.format:
             return True

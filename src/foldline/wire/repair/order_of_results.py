@@ -69,8 +69,8 @@ class ResultOrder:
     def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
         """The messages of `reply`, split into groups. The results of a group's calls are placed after that group.
 
-        `reply` may hold several consecutive replies of the provider. The first message of such a reply starts a new
-        group if the message before it has an unanswered call.
+        The messages in `reply` are consecutive messages of the assistant. They may come from several replies of the
+        provider. The first message of each reply starts a new group if the message before it has an unanswered call.
         """
         if len(reply) == 1:
             return [reply]

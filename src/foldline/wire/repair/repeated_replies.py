@@ -28,11 +28,13 @@ def is_repeated_reply(index: int, message: Message, context: RepairContext) -> b
 def reply_key(message: Message) -> Hashable:
     """A key that is equal for two deliveries of one message; None if two equal messages may be two replies.
 
-    The key consists of the provider's reply id, the item id and the content. If the reply id is known and the message
-    has other parts, thinking is not part of the key. The reason is that a view may leave out the thinking of one
-    delivery. Without a reply id, the message must hold a signature or a server-side call, because these are different
-    in every reply. A message without a reply id but with an item id has no key: `single_messages` finds repeated item
-    ids.
+    The key consists of the provider's reply id, the item id and the content.
+
+    - With a reply id, the key leaves out thinking, because a view may leave out the thinking of one delivery. A message
+      with only thinking is an exception: its key contains the thinking.
+    - Without a reply id, the message must hold a signature or a server-side call, because these are different in every
+      reply.
+    - A message without a reply id but with an item id has no key: `single_messages` finds repeated item ids.
     """
     reply, parts = message.meta.reply, message.parts
     value = message.wire.value if message.wire is not None else None

@@ -1,4 +1,4 @@
-"""Invariant: two replies are two turns.
+"""Invariant: a user message separates two replies of the provider.
 
 Each reply of the provider answers a request. If two replies follow each other, the request for the second reply ended
 with the first reply. Repair then added a placeholder user message at the end of that request. This placeholder must

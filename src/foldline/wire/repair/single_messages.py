@@ -77,7 +77,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
 
 
 def _with_known_role(index: int, message: Message, context: RepairContext) -> Message:
-    """The message. It becomes a user message if the format does not know the role in its wire form."""
+    """The message, as a user message if the format does not know the role in the wire form of the message."""
     wire = message.wire
     role = (wire.value.get("role", "user") or "user") if wire and isinstance(wire.value, dict) else "user"
     if role in context.grammar.roles:
@@ -98,7 +98,7 @@ def _is_malformed(message: Message, context: RepairContext) -> bool:
 
 
 def _is_message_item(value: Any) -> bool:
-    """True for an element that is a message. The parts of a message are not separate items."""
+    """True for an element that is a message, and not another type of item such as a call or reasoning."""
     return isinstance(value, dict) and value.get("type", "message") == "message"
 
 

@@ -12,7 +12,10 @@ from foldline.wire.repair.server_calls import is_paused
 
 
 def belongs_to_prompt(message: Message, context: RepairContext) -> bool:
-    """True for a leading system message that goes into the request's system field, even if the message list had it."""
+    """True for a leading system message that goes into the request's system field.
+
+    Such a message may have been read from the list of messages.
+    """
     if leading_system((message,), context.target):
         return True
     return bool(message.parts) and context.grammar.inline_system != "free"
