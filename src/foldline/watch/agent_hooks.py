@@ -125,7 +125,7 @@ def _point_to_notes(project: Path, hook_input: dict[str, Any]) -> str:
 
 
 def _window_warning(hook_input: dict[str, Any]) -> str:
-    """A warning for the user if the last call exceeded the warning threshold; else ""."""
+    """A warning for the user if the window is filled beyond the warning threshold; else ""."""
     from foldline.watch.meter import Meter  # noqa: PLC0415
 
     meter = Meter()

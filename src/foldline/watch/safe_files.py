@@ -1,9 +1,9 @@
 """Reads and writes files in folders to which other programs can write. Links are not followed.
 
 The scratch folder is in the agent's own work tree. If another program puts a link, a pipe or a hard link there,
-foldline must not read or write anywhere else. So each file is opened by its name relative to an open folder. A path
-could change between the check and the use. Errors name the file and say what to do. A failed write leaves the file
-unchanged.
+foldline must not read or write a file outside the folder. A path can change between its check and its use. So each file
+is opened by its name in a folder that is kept open, and not by its path. Errors name the file and say what to do. A
+failed write leaves the file unchanged.
 """
 
 from __future__ import annotations

@@ -190,9 +190,9 @@ class _DetailFile:
     def add_missing(self, entries: list[_Entry], *, generation: int) -> None:
         """Append the entries of the scratch model that are not in the file.
 
-        `entries` are all entries that the scratch model holds. Entries that an earlier call has compared with the file
-        are skipped. If `generation` has changed since then, the scratch model has dropped these entries. So all of its
-        entries are new, and none is skipped.
+        `entries` are all entries that the scratch model holds. The entries that an earlier call has compared with the
+        file are skipped. If `generation` has changed since the last call, the scratch model has dropped the compared
+        entries. Then all of `entries` are new, and no entry is skipped.
         """
         if generation != self._generation:
             self._matched, self._generation = 0, generation

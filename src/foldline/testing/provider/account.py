@@ -177,7 +177,7 @@ class Account:
         return self.cache.automatic(model, pieces, minimum=OPENAI_MINIMUM, seconds=seconds, step=STEP)
 
     def output_tokens(self, reply: ScriptedReply, ratio: float = 1.0) -> int:
-        """The tokens of a reply. `ratio` is the number of the model's tokens per counted token."""
+        """The tokens of a reply. `ratio` is the factor that converts counted tokens to the model's tokens."""
         texts = (reply.text, reply.thinking, *(f"{name} {arguments}" for name, arguments in reply.calls))
         return max(1, sum(self.reader.model_tokens(text, ratio) for text in texts) + 10 * len(reply.calls))
 

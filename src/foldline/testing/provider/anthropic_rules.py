@@ -156,9 +156,9 @@ def _has_results(message: dict[str, Any]) -> bool:
 
 
 def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
-    """Raise if tool results are sent back in a turn that has no thinking at its beginning or in its last message.
+    """Raise if tool results are sent back in a turn in which neither the first nor the last reply begins with thinking.
 
-    A turn is all replies of the model with only tool results between them. Without interleaved thinking, the model
+    A turn is a series of replies that are separated only by tool results. Without interleaved thinking, the model
     thinks only at the beginning of a turn. The rule applies only to manual thinking (`thinking.type` is `enabled`).
     """
     number = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), -1)
@@ -180,7 +180,11 @@ def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
 
 
 def _check_end(body: dict[str, Any], messages: list[dict[str, Any]], features: ModelFeatures) -> None:
-    """Raise if the last message is from the assistant, unless the model accepts such a prefill and does not think."""
+    """Raise if the last message is a prefill (a message of the assistant) that the model does not accept.
+
+    No model accepts a prefill while thinking is on. A paused reply is not a prefill, and a single message that begins
+    with a compaction block is not a prefill either.
+    """
     last = messages[-1]
     if last["role"] != "assistant":
         return

@@ -74,7 +74,10 @@ def check_responses_parameters(body: dict[str, Any]) -> None:
 
 
 def _check_sampling(format: str, body: dict[str, Any], effort: str | None) -> None:
-    """Raise if a reasoning model gets a temperature. Since GPT-5.1, it is allowed without reasoning (effort none)."""
+    """Raise if a reasoning model gets a temperature other than 1.
+
+    GPT-5.1 and later models accept every temperature if reasoning is off (effort "none", or no effort).
+    """
     model, temperature = body.get("model") or "", body.get("temperature")
     if temperature in (None, 1) or not features_of(model).reasoning:
         return
@@ -109,7 +112,7 @@ def _refuse_small(format: str, name: str, least: int, value: int) -> NoReturn:
 
 
 def _check_strict(format: str, schema: Any, param: str, what: str) -> None:
-    """Raise for a strict schema that leaves properties open or optional."""
+    """Raise for a strict schema that allows unknown properties or has optional properties."""
     for path, inner in object_schemas(schema):
         context = f"Invalid schema for {what}: In context=({', '.join(map(repr, path))}), "
         if is_open(inner):

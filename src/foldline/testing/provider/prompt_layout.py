@@ -75,7 +75,7 @@ class PromptReader:
         return PromptPiece(level=level, digest=digest, tokens=tokens, mark=mark.get("ttl", "5m") if mark else "")
 
     def ratio_of(self, format: str, *, is_new_claude: bool) -> float:
-        """The number of a model's tokens per counted token; 1 if the account has a counter of its own."""
+        """The factor that converts counted tokens to a model's tokens; 1 if the account has a counter of its own."""
         return 1.0 if self._counter else token_rules.ratio_of(format, is_new_claude=is_new_claude)
 
     def count(self, text: str) -> int:
@@ -83,10 +83,10 @@ class PromptReader:
         return (self._counter or token_rules.default_counter())(text) if text else 0
 
     def model_tokens(self, text: str, ratio: float) -> int:
-        """The tokens of a text for a model that needs `ratio` tokens per counted token.
+        """The tokens of a text for a model: the counted tokens, multiplied by `ratio`.
 
-        The ratio is a mean over ordinary text. It is limited for texts such as digits between commas, because no
-        tokenizer needs more than one token for a byte of UTF-8.
+        The ratio is a mean over ordinary text. For other texts, such as digits between commas, the product may be too
+        high. So the result is at most one token for each byte of UTF-8: no tokenizer needs more.
         """
         counted = self.count(text)
         return min(round(counted * ratio), max(counted, len(text.encode("utf-8", "surrogatepass"))))

@@ -107,7 +107,7 @@ class _Compiler:
         return self._union(field["union"])
 
     def _enum(self, values: Iterable[Any]) -> Check:
-        """A function that checks one of the given names. Protocol buffers also accept the names in small letters."""
+        """A function that accepts only the given names. For protocol buffers, it also accepts them in lower case."""
         names = tuple(values)
         return _enum((*names, *(str(name).lower() for name in names)) if self.aliases else names)
 

@@ -51,7 +51,7 @@ def default_counter() -> TextCounter:
 
 
 def ratio_of(format: str, *, is_new_claude: bool) -> float:
-    """The number of tokens of a model that correspond to one token of o200k."""
+    """The factor that converts tokens of o200k to the tokens of a model."""
     if format != "anthropic":
         return 1.0
     return CLAUDE_47_RATIO if is_new_claude else CLAUDE_RATIO
