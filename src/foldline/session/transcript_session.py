@@ -59,7 +59,7 @@ def names_window(transcript: Transcript, policy: Policy, model: str) -> bool:
 
 
 def transcript_policy(transcript: Transcript, policy: Policy, model: str) -> Policy:
-    """The policy. If `names_window` is true, it has the window that the file names."""
+    """The given policy, with the window that the file names if `names_window` is true."""
     return policy.but(window_tokens=transcript.window) if names_window(transcript, policy, model) else policy
 
 
@@ -90,8 +90,8 @@ def session_of(  # noqa: PLR0913  # all but one are keyword-only
     """A session with all messages of a transcript. Its view stands for the request that the agent would send next.
 
     `system_tokens` is the size of the system prompt and of the tools that are not in the file. If it is given, the
-    reported usage is ignored. If `record` is None, no message is shortened on arrival: the agent has already sent all
-    messages whole, and their sizes must not depend on the window.
+    reported usage is ignored. Without a `record`, no message is shortened on arrival, because the session then shows
+    what the agent has sent: whole messages, whose sizes do not depend on the window.
     """
     if record is None:
         policy = policy.but(prune_arrival_tokens=None, prune_arrival_ratio=None)
@@ -183,9 +183,9 @@ def append_context(session: Session, messages: Sequence[Message], start: int, co
 def _tied_to_whole_requests(state: State, messages: Iterable[Message]) -> list[Message]:
     """New messages of the agent. Each reply has the identity of the request that the agent sent for it.
 
-    The agent sent every message unshortened. The session may show a shortened message instead. So the identity holds
-    the size of the unshortened messages. Without that size, the difference would be taken for a part of the system
-    prompt.
+    The session may show a message in shortened form, but the agent sent the whole message. So the identity holds the
+    size of the whole messages. If it held the size of the shortened messages, the tokens that shortening saves would be
+    counted as a part of the system prompt.
     """
     timeline, identity, tied = state.timeline, state.identity(), []
     changed = [at for at in range(timeline.cut, len(timeline)) if timeline.shown[at] is not timeline.messages[at]]

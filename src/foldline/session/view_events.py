@@ -38,7 +38,7 @@ class ViewEvents:
         """
 
     def follow(self, state: State) -> None:
-        """Treat the prunings, the repairs and the agreement of figures of a state as already reported."""
+        """Treat the prunings, the repairs and the corrected estimate of a state as already reported."""
         self._arrived = state.pruned, len(state.timeline.broken)
         self._agreement = state.gauge.agreement
 

@@ -74,7 +74,8 @@ def run_fold_job(  # noqa: PLR0913  # half of them are keyword-only
 
     If `requested_at` is the time of a request that was cancelled, no fold is made. `delivery` names the queued job that
     this call runs; "" if there is no queue. A queue handles the heartbeat, the retries and the back-off itself. So with
-    `delivery`, the claim lasts until the deadline, and a second delivery of the same job takes the claim over.
+    `delivery`, the claim is not renewed: it lasts as long as the whole job may take. If the queue delivers the same job
+    a second time, the second call takes the claim over.
     """
     deadline_s = session.policy.digest_seconds + SLACK_S
     claim = jobs.claim(

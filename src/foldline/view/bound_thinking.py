@@ -1,18 +1,21 @@
 """Handles bound thinking: thinking that the provider has bound to the messages before it.
 
-Anthropic calls this preserved thinking. The provider accepts a signed thinking block only after the same system prompt,
-tools and messages as when the block was written. These are the prefix of the block. The binding of a view is a hash
-that identifies this prefix (see `binding_key`), and a reply is stored with the binding of the view that it answers. A
-view includes the thinking of a reply only if the view has the same binding at the position of the reply. Otherwise, the
-thinking is unbound in this view. After a fold, an unfold or a change of model or tools, all earlier thinking is removed
-at once; the other parts of these messages stay. What is removed depends only on the record. So the thinking that
-precedes a block is always the same as when the block was written.
+Anthropic calls this preserved thinking. The prefix of a thinking block is everything before it: the system prompt, the
+tools and the messages. The provider accepts a signed thinking block only if its prefix has not changed since the block
+was written. The binding of a view is a hash that identifies the prefix (see `binding_key`). A reply is stored with the
+binding of the view that it answers. A view includes the thinking of a reply only if the view has the same binding at
+the position of the reply. Otherwise, the thinking is unbound in this view.
+
+After a fold, an unfold or a change of model or tools, all earlier thinking is removed at once; the other parts of these
+messages stay. Which thinking is removed depends only on the record, so every later request removes the same thinking. A
+thinking block that stays has the same thinking before it as when the block was written.
 
 If your requests use the beta `BINDING_BETA`, the provider can drop the blocks itself: set `bound_thinking="drop_block"`
 in the policy.
 
-Older models think with a budget (`THINKING_OFF` replaces it). They refuse tool results in a turn that does not begin
-with thinking, for example because a fold removed the beginning of the turn, or because another model began it.
+Older models think with a budget. They refuse tool results in a turn that does not begin with thinking, for example
+because a fold removed the beginning of the turn, or because another model began the turn. In a request for such a turn,
+`THINKING_OFF` replaces the budget.
 """
 
 from __future__ import annotations
@@ -37,10 +40,11 @@ _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 def must_not_think(thinking: Any, elements: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether Anthropic refuses thinking with a budget, because the unfinished turn does not begin with thinking.
+    """Whether Anthropic refuses thinking with a budget in this request.
 
-    `thinking` is the field of the request, and `elements` are the messages of the request. A turn is unfinished if tool
-    results follow the last reply. Between the replies of such a turn, there are only tool results.
+    Anthropic refuses it if neither the first nor the last reply of an unfinished turn begins with thinking. A turn is a
+    series of replies that are separated only by tool results. A turn is unfinished if tool results follow its last
+    reply. `thinking` is the field of the request, and `elements` are the messages of the request.
     """
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return False
@@ -90,9 +94,10 @@ def without_thinking(message: Message) -> Message:
 def is_unbound(message: Message, index: int, binding: str) -> bool:
     """Whether the message at `index` has thinking that is not bound to the current prefix.
 
-    `binding` identifies the current prefix. The thinking is also unbound if the view that the message answers is
-    unknown, or if messages were added between the request and the reply. In the second case, the prefix in the request
-    was shorter.
+    `binding` identifies the current prefix. The thinking is also unbound in two other cases:
+
+    - It is not known which view the message answers.
+    - Messages were added after the request and before the reply, so the request did not contain them.
     """
     if not has_thinking(message):
         return False

@@ -136,8 +136,8 @@ class View(NamedTuple):
         The default is the session's format. The request has the model, the system text, the session's tools and the
         messages. `extra` is added to it: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the reply.
         Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy reserves for
-        the reply. If you pass a thinking budget in the middle of a turn that another model began, or whose beginning
-        was folded, thinking is off in this request, because Anthropic refuses it there.
+        the reply. Anthropic refuses a thinking budget in the middle of a turn if another model began the turn, or if
+        the beginning of the turn was folded. In such a request, thinking is off, even if you pass a budget.
 
             client.messages.create(**view.request("anthropic", max_tokens=2_000))
             client.chat.completions.create(**view.request("openai"))
@@ -270,8 +270,9 @@ def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message,
 def _is_broken(timeline: Timeline) -> bool:
     """Whether the view has an unpaired call or result, a repeated id, or a blank message.
 
-    A message that a fold kept does not count if the view shows it without its results. The calls of these results may
-    be unknown, because a session that is opened again does not read all folded messages.
+    A message that the fold carried over is checked only if the view shows the whole message. If the view leaves out the
+    message's tool results, their calls may be unknown: a session that is opened again does not read all folded
+    messages.
     """
     broken, fold = timeline.broken, timeline.fold
     if not broken or broken[-1] >= timeline.cut:

@@ -4,10 +4,10 @@ An identity is derived from the record, so the same view has the same identity i
 the identity of the view that it answers. The usage of the reply is then used only for that view and for views that grew
 from it.
 
-Some providers bind thinking to its prefix: they accept a thinking block only after the same system prompt, tools and
-messages as when the block was written. For such a provider, the identity also has a binding. The binding is a hash that
-says which prefix was sent. Thinking is unbound in a later view if that view has another binding than the view that the
-reply answered.
+Some providers bind thinking to its prefix (the system prompt, the tools and the messages before it): they accept a
+thinking block only if its prefix has not changed since the block was written. For such a provider, the identity also
+has a binding. The binding is a hash that says which prefix was sent. Thinking is unbound in a later view if that view
+has another binding than the view that the reply answered.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ViewIdentity(NamedTuple):
 
     @property
     def extension(self) -> ViewIdentity:
-        """The identity of a longer view: this view plus all later messages before the reply."""
+        """The identity of a longer view: this view and all messages that were added before the reply to it."""
         return self if self.length < 0 else ViewIdentity(self.key, self.tools, binding=self.binding)
 
     @property

@@ -39,7 +39,7 @@ def summary_of(message: Message, block: Part, target: Target) -> NativeSummary:
 
 
 def without_foreign_blocks(message: Message, target: Target) -> Message:
-    """The message. A text replaces each compaction block that the target cannot read."""
+    """The message, with a text in place of each compaction block that the target cannot read."""
 
     def readable(part: Part) -> Part:
         if not holds_summary(part) or summary_of(message, part, target).is_read_by(target):

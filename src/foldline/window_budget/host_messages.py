@@ -55,8 +55,8 @@ class HostMessages:
     def timeline(self) -> Timeline:
         """The timeline of the messages. No cut separates a call from its result.
 
-        The tail, which always stays, begins at the last legal cut. If several prompts have no reply, the older ones can
-        be cut: in this design, only tokens decide where a list is cut.
+        In this design, only tokens decide where a list is cut. So the tail (the messages that always stay) begins at
+        the last legal cut, even if there are prompts without a reply before this cut.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
         is_closed = _closed_steps(self.messages)
