@@ -183,6 +183,53 @@ def test_a_fold_up_to_a_message_is_previewed_edited_made_and_taken_back(visitor:
     assert example.session(NAME).timeline.cut == before
 
 
+def test_the_figures_of_a_preview_follow_the_edited_digest(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", message=109)
+    page.get_by_role("button", name="Fold up to here…").click()
+    dialog = page.get_by_role("dialog")
+    kept = dialog.locator(".stat", has_text="Facts kept")
+    before = kept.inner_text()
+    title = dialog.locator("h3")
+    expect(title).to_have_text(re.compile("Digest by local, ~[0-9.]+k? tokens"))
+    dialog.get_by_role("button", name="Edit the digest").click()
+    field = dialog.get_by_role("textbox", name="Digest")
+    original = field.input_value()
+    field.fill("Only this line.")
+    expect(title).to_have_text(re.compile("Digest by hand, ~[0-9]+ tokens"))
+    expect(kept).to_contain_text(re.compile(r"0 of [0-9]+ \(0%\)"))
+    expect(dialog.get_by_text(re.compile("Not in the digest: [0-9]+ facts"))).to_be_visible()
+    promised = [kept.inner_text().split("(")[0].split("\n")[-1].strip(), title.inner_text().split("~")[1]]
+    field.fill(original)
+    expect(title).to_have_text(re.compile("Digest by local"))
+    assert kept.inner_text() == before
+    field.fill("Only this line.")
+    expect(title).to_have_text(re.compile("Digest by hand"))
+    dialog.get_by_role("button", name="Fold now").click()
+    toast(page, "Folded: ")
+    page.get_by_role("tab", name="Folds").click()
+    detail = page.locator(".fold-detail")
+    expect(detail.locator(".stat", has_text="Facts kept")).to_contain_text(promised[0])
+    expect(detail.locator(".stat", has_text="Digest").first).to_contain_text(promised[1].removesuffix(" tokens"))
+
+
+def test_an_edited_digest_is_not_discarded_without_a_question(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", message=109)
+    page.get_by_role("button", name="Fold up to here…").click()
+    preview = page.get_by_role("dialog", name="Preview: fold up to and with #109")
+    preview.get_by_role("button", name="Edit the digest").click()
+    field = preview.get_by_role("textbox", name="Digest")
+    field.fill("My own text.")
+    page.keyboard.press("Escape")
+    question = page.get_by_role("dialog", name="Discard your text?")
+    expect(question).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(field).to_have_value("My own text.")
+    preview.get_by_role("button", name="Cancel").click()
+    question.get_by_role("button", name="Discard it").click()
+    expect(preview).to_have_count(0)
+
+
 def test_no_cache_is_named_if_the_provider_reports_none(chromium: Browser) -> None:
     with foldline.open(":memory:") as ledger:
         session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(20_000))

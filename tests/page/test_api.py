@@ -474,8 +474,9 @@ def test_every_answer_has_the_form_that_openapi_names(folded_page: TestClient) -
     assert document["openapi"].startswith("3.1")
     post(folded_page, "pin", handle="#44", name="kept", **TALK)
     preview = post(folded_page, "preview", before="#49", **TALK)["id"]
-    samples = {**SAMPLES, "approve": {"preview": preview}, "unpin": {"name": "kept"}, "unfold": {}}
-    order = ["approve", "unfold", "refold", "pin", "unpin", "preview"]
+    edited = {"preview": preview, "digest": "Only this line."}
+    samples = {**SAMPLES, "approve": {"preview": preview}, "revise": edited, "unpin": {"name": "kept"}, "unfold": {}}
+    order = ["revise", "approve", "unfold", "refold", "pin", "unpin", "preview"]
     paths = sorted(document["paths"], key=lambda path: order.index(path[1:]) if path[1:] in order else -1)
     for path in paths:
         (method, operation), name = next(iter(document["paths"][path].items())), path[1:]

@@ -54,6 +54,18 @@ class PageActions:
         found = preview_of(opened.state, found.fold, found.record, cache)
         return {"id": self._keep(found), "skip_reason": "", **_preview_row(found)}
 
+    def revise(self, *, preview: str, digest: str, **where: str) -> dict[str, Any]:
+        """What the fold of a preview would do with another digest. Nothing is changed."""
+        return _preview_row(self._session(**where).revise(self._previewed(preview), digest))
+
+    def _previewed(self, name: str) -> Preview:
+        """The preview with this name. Raises `Conflict` if it is no longer known."""
+        with self._lock:
+            found = self._previews.get(name)
+        if found is None:
+            raise Conflict("the preview is no longer known", hint="make a new preview")
+        return found
+
     def _keep(self, preview: Preview) -> str:
         """Keep a preview until it is approved, and return its name."""
         name = secrets.token_urlsafe(12)
@@ -66,11 +78,7 @@ class PageActions:
     def approve(self, *, preview: str, digest: str | None, **where: str) -> dict[str, Any]:
         """Make the fold of a preview, with the digest of the preview or with an edited digest."""
         opened = self._session(**where)
-        with self._lock:
-            found = self._previews.get(preview)
-        if found is None:
-            raise Conflict("the preview is no longer known", hint="make a new preview")
-        fold = opened.approve(found, digest=digest)
+        fold = opened.approve(self._previewed(preview), digest=digest)
         with self._lock:
             self._previews.pop(preview, None)
         return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}

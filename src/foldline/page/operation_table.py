@@ -260,6 +260,18 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
             returns=_answer(string="id skip_reason"),
         ),
         Operation(
+            path="revise",
+            call=actions.revise,
+            summary="What the fold of a preview would do with another digest; nothing is changed",
+            parameters=(
+                *SESSION,
+                preview,
+                Parameter(name="digest", about="The text in place of the preview's digest.", required=True),
+            ),
+            changes=True,
+            returns=_answer(string="leaves cache", integer="before after", object_or_null="digest"),
+        ),
+        Operation(
             path="approve",
             call=actions.approve,
             summary="Make the fold of a preview",

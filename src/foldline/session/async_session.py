@@ -90,6 +90,7 @@ class AsyncSession:
     fold = _awaited(Session.fold)
     preview = _awaited(Session.preview)
     approve = _awaited(Session.approve)
+    revise = _awaited(Session.revise)
     unfold = _awaited(Session.unfold)
     refold = _awaited(Session.refold)
     pin = _awaited(Session.pin)

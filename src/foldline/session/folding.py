@@ -170,15 +170,16 @@ def preview_fold(session: Session, options: WriteOptions, before: str = "") -> P
     return preview_of(state, state.complete(plan.fold, digest), session.record.identity, cache)
 
 
+def revise_preview(session: Session, preview: Preview, digest: str) -> Preview:
+    """The preview of the same fold with the text `digest` as its digest."""
+    fold = _previewed_fold(session, preview, digest)
+    return preview_of(session.state, fold, session.record.identity, preview.cache)
+
+
 def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold:
     """Commit the fold of a preview, with the digest of the preview or with the text `digest`."""
-    state = session.state
-    if (preview.record, preview.entry) != (session.record.identity, state.snapshot.version.entry):
-        raise Conflict("the session has changed since this preview was made", hint="make a new preview")
-    fold, reason = preview.fold, "approved by hand"
+    fold, reason = _previewed_fold(session, preview, digest), "approved by hand"
     if digest is not None:
-        written = session.writer.write(state, fold, session.digester, WriteOptions(text=digest))
-        fold = state.complete(fold, None if isinstance(written, FoldRefused) else written)
         reason += ", with a digest by hand"
     _check_gain(fold)
     fold = replace(fold, reason=reason)
@@ -186,6 +187,20 @@ def approve_fold(session: Session, preview: Preview, digest: str | None) -> Fold
     session.reload()
     emit_committed(session, fold)
     return fold
+
+
+def _previewed_fold(session: Session, preview: Preview, digest: str | None) -> Fold:
+    """The fold of a preview, with the digest of the preview or with the text `digest`.
+
+    Raises `Conflict` if the session was changed after the preview.
+    """
+    state = session.state
+    if (preview.record, preview.entry) != (session.record.identity, state.snapshot.version.entry):
+        raise Conflict("the session has changed since this preview was made", hint="make a new preview")
+    if digest is None:
+        return preview.fold
+    written = session.writer.write(state, preview.fold, session.digester, WriteOptions(text=digest))
+    return state.complete(preview.fold, None if isinstance(written, FoldRefused) else written)
 
 
 def check_refold(state: State) -> None:

@@ -341,6 +341,17 @@ class Session:
         return folding.preview_fold(self, options, before)
 
     @_locked
+    def revise(self, preview: Preview, digest: str) -> Preview:
+        """The preview with the text `digest` in place of its digest: the new sizes, costs and loss report.
+
+        Nothing is changed. Raises `Conflict` if the session was changed after the preview.
+        """
+        check_type(preview, Preview, "a preview", hint="revise(session.preview(), text), if the preview is not None")
+        check_type(digest, str, "digest", hint="pass a text")
+        self.refresh()
+        return folding.revise_preview(self, preview, digest)
+
+    @_locked
     def approve(self, preview: Preview, *, digest: str | None = None) -> Fold:
         """Make the fold of a preview. The text `digest`, if given, replaces the digest of the preview.
 

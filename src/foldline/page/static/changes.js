@@ -5,6 +5,8 @@ import { ask, attempt, openDialog, toast } from "./dialogs.js";
 import { h, put, visible, withHandles } from "./dom.js";
 import { FACTS, NO_REWRITE, money, percent, plural, tokens, whole, writerOf } from "./format.js";
 
+const PAUSE_MS = 500;
+
 /** The fold that applies now; undefined if nothing is folded. */
 export const appliedFold = (report) => report.fold_list.find((fold) => fold.applies);
 
@@ -113,13 +115,17 @@ async function showPreview(context, found, through = "") {
       h("div", { class: "row end" }, h("button", { class: "button", onclick: () => close() }, "Close"))]);
     return;
   }
-  await openDialog(through ? `Preview: fold up to and with ${through}` : "Preview of the fold", (close) => previewContent(context, found, close));
+  const draft = { isChanged: () => false };
+  const mayCancel = async () => !draft.isChanged() || ask("Discard your text?", "Your changes to the digest are not saved anywhere.", "Discard it");
+  await openDialog(through ? `Preview: fold up to and with ${through}` : "Preview of the fold", (close) => previewContent(context, found, close, draft, mayCancel), mayCancel);
 }
 
-function previewContent(context, found, close) {
-  const digest = found.digest;
-  const text = digest ? digest.text : "";
-  const field = h("textarea", { class: "digest-edit", "aria-label": "Digest", spellcheck: "false", value: text, hidden: true });
+/** The content of a preview. `draft.isChanged()` says whether the user has changed the digest. */
+function previewContent(context, found, close, draft, mayCancel) {
+  const text = found.digest ? found.digest.text : "";
+  const facts = h("div", { class: "preview-facts", "aria-live": "polite" });
+  const title = h("h3", {});
+  const field = h("textarea", { class: "digest-edit", "aria-label": "Digest", spellcheck: "false", value: text, hidden: true, oninput: () => reckon() });
   const shown = h("pre", { class: "digest-text", tabindex: "0" }, withHandles(visible(text), context.linkTo));
   const edit = h("button", { class: "button", onclick: () => {
     field.hidden = !field.hidden;
@@ -130,10 +136,42 @@ function previewContent(context, found, close) {
   } }, "Edit the digest");
   const go = h("button", { class: "button primary", onclick: async () => {
     go.disabled = true;
-    const changed = field.value !== text ? field.value : undefined;
-    if (await approve(context, found.id, changed)) close(true);
+    if (await approve(context, found.id, draft.isChanged() ? field.value : undefined)) close(true);
     else go.disabled = false;
   } }, "Fold now");
+  draft.isChanged = () => field.value !== text;
+
+  function draw(now) {
+    put(facts, previewFacts(now));
+    put(title, now.digest ? `Digest by ${now.digest.by}, ${tokens(now.digest.tokens)} tokens` : "");
+    title.title = now.digest ? writerOf(now.digest.by) : "";
+    facts.classList.remove("stale");
+  }
+
+  let turn = 0;
+  /** Computes the figures again for the text in the field, as soon as the user pauses. */
+  function reckon() {
+    const mine = ++turn;
+    facts.classList.add("stale");
+    put(title, "Computing the figures for your text…");
+    setTimeout(async () => {
+      if (mine !== turn) return;
+      const now = draft.isChanged() ? await attempt(() => post("revise", { ...context.where, preview: found.id, digest: field.value })) : found;
+      if (mine !== turn) return;
+      if (now) draw(now);
+      else put(title, "The figures above are those of the digest before your changes");
+    }, PAUSE_MS);
+  }
+
+  draw(found);
+  return [facts, found.digest ? [title, shown, field] : h("p", {}, "The messages leave without a digest."),
+    h("div", { class: "row end" }, found.digest ? edit : null, h("button", { class: "button", onclick: async () => { if (await mayCancel()) close(); } }, "Cancel"), go),
+  ].flat().filter(Boolean);
+}
+
+/** What a fold would do: sizes, costs, and the facts that its digest does not have. */
+function previewFacts(found) {
+  const digest = found.digest;
   return [
     h("div", { class: "stat-row" },
       stat("Leaves the request", found.leaves), stat("Tokens", `${tokens(found.before)} → ${tokens(found.after)}`),
@@ -141,12 +179,11 @@ function previewContent(context, found, close) {
       found.money_before !== null ? stat("Each later request", `${money(found.money_before)} → ${money(found.money_after)}`) : null,
       found.money_once !== null ? stat("Once, to rewrite the cache", found.money_once ? money(found.money_once) : `nothing, ${NO_REWRITE[found.cache]}`) : null,
       found.pays_with !== null && found.money_once ? stat("Paid back after", plural(found.pays_with, "request")) : null),
+    found.after >= found.before ? h("p", { class: "hint" }, "With this digest, the request would not become smaller. Write a shorter one.") : null,
     digest?.facts ? h("p", { class: "muted small-text" }, FACTS) : null,
     digest && digest.missing.length ? h("details", { class: "missing" }, h("summary", {}, `Not in the digest: ${whole(digest.facts - digest.kept)} facts`),
       h("ul", {}, digest.missing.map((fact) => h("li", {}, h("bdi", {}, visible(fact)))))) : null,
-    digest ? [h("h3", { title: writerOf(digest.by) }, `Digest by ${digest.by}, ${tokens(digest.tokens)} tokens`), shown, field] : h("p", {}, "The messages leave without a digest."),
-    h("div", { class: "row end" }, digest ? edit : null, h("button", { class: "button", onclick: () => close() }, "Cancel"), go),
-  ].flat().filter(Boolean);
+  ];
 }
 
 export function stat(name, value, why = null) {

@@ -2,14 +2,24 @@
 
 import { h, put } from "./dom.js";
 
-/** Shows a modal dialog and returns it. `build(close)` returns its content; `close(value)` ends it. */
-export function openDialog(title, build) {
+let opened = 0;
+
+/** Shows a modal dialog. Resolves to the value with which it was closed. `build(close)` returns its content; `close(value)`
+ * ends it. `mayCancel()` is asked before the Escape key ends it. */
+export function openDialog(title, build, mayCancel = null) {
   return new Promise((resolve) => {
     const before = document.activeElement;
-    const dialog = h("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
+    const id = `dialog-title-${++opened}`;
+    const dialog = h("dialog", { class: "dialog", "aria-labelledby": id });
     let answered;
     const close = (value) => { answered = value; dialog.close(); };
-    dialog.append(h("h2", { id: "dialog-title" }, title), h("div", { class: "dialog-notes", role: "status" }), ...[build(close)].flat());
+    dialog.append(h("h2", { id }, title), h("div", { class: "dialog-notes", role: "status" }), ...[build(close)].flat());
+    dialog.addEventListener("keydown", async (event) => {
+      if (event.key !== "Escape" || !mayCancel) return;
+      event.preventDefault(); // before the browser closes the dialog
+      event.stopPropagation();
+      if (await mayCancel()) close();
+    });
     dialog.addEventListener("close", () => {
       dialog.remove();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -35,7 +45,7 @@ const [LONG_MS, SHORT_MS] = [30000, 12000];
 /** Shows a short message in place of the last one; `undo` adds a button that undoes the change, `about` names the session.
  * An error in a dialog is shown inside the dialog. */
 export function toast(text, { undo = null, error = false, about = "" } = {}) {
-  const area = (error && document.querySelector("dialog[open] .dialog-notes")) || document.getElementById("toasts");
+  const area = (error && [...document.querySelectorAll("dialog[open] .dialog-notes")].pop()) || document.getElementById("toasts");
   const node = h("div", { class: error ? "toast error" : "toast" }, h("span", {}, about ? h("small", {}, h("bdi", {}, about)) : null, text));
   const remove = () => node.remove();
   if (undo) node.append(h("button", { class: "link", onclick: () => { remove(); undo(); } }, "Undo"));
