@@ -143,12 +143,15 @@ class Timeline:
         pins = digest = 0
         if tail is None:
             tail = self.history
-        if fold is None and (self.pins or self.fold is not None):
-            start, end = max(self.cut, self.lead), len(self.messages)
-            pins = sum([self.tokens(index) for index in self.pins if start <= index < end])
-            digest = self._agent_digest()
+        if fold is None:
+            fold = self.fold
+            if self.pins:
+                start, end = max(self.cut, self.lead), len(self.messages)
+                pins = sum([self.tokens(index) for index in self.pins if start <= index < end])
+            if fold is not None:
+                digest = self._agent_digest(fold.cut)
             tail -= pins + digest
-        fold, system = fold or self.fold, self.prefix[self.lead]
+        system = self.prefix[self.lead]
         if fold is None:
             return {"system": system, "tools": tools, "pins": pins, "digest": 0, "history": tail}
         return {
@@ -159,12 +162,10 @@ class Timeline:
             "history": tail + fold.carried_tokens,
         }
 
-    def _agent_digest(self) -> int:
+    def _agent_digest(self, cut: int) -> int:
         """Tokens of an agent's own summary, if this summary is the first message after the folded ones; else 0."""
-        at, fold = self.cut, self.fold
-        if fold is None or at >= len(self.messages) or self.messages[at].kind != "digest" or at in self.pins:
-            return 0
-        return self.tokens(at)
+        is_digest = cut < len(self.messages) and self.messages[cut].kind == "digest" and cut not in self.pins
+        return self.tokens(cut) if is_digest else 0
 
     def tokens(self, index: int) -> int:
         """The size of one message, as the view shows it."""
@@ -177,14 +178,16 @@ class Timeline:
 
         If `shown` is given, the view shows `shown` instead of the message. If `traits` is not given, it is computed.
         """
-        index, prefix = len(self.messages), self.prefix
+        index, prefix, role = len(self.messages), self.prefix, message.role
         self.messages.append(message)
         self.shown.append(shown or message)
         prefix.append(prefix[-1] + tokens)
-        if message.role == "system" and self.lead == index:
-            self.lead += 1
+        if role == "assistant":
+            self._index_reply(index, traits or traits_of(message))
+        elif role != "system" or self.lead != index:
+            self._index_other(index, role, traits or traits_of(message))
         else:
-            self._index(index, message.role, traits or traits_of(message))
+            self.lead += 1
 
     def skip(self, count: int) -> None:
         """Add placeholders for `count` folded messages that are not read from the record."""
@@ -206,62 +209,78 @@ class Timeline:
         self.unanswered |= self._open_calls
         self._open_calls.clear()
 
-    def _index(self, index: int, role: str, traits: MessageTraits) -> None:
-        calls, results, is_prompt, leads_next, _, is_blank, _, _ = traits  # faster than reading attributes
-        speaks = role == "assistant"
-        starts_step = speaks and not self._follows_model
-        if self._open_calls and not results and (not speaks or starts_step):
-            self.broken.append(index)
-            if self.messages[index].kind != NOTE:  # a note can be added at any time: the step goes on after it
-                self._leave_open_calls()
+    def _index_reply(self, index: int, traits: MessageTraits) -> None:
+        """Index a message of the model."""
+        calls, _, _, leads_next, has_thinking, is_blank, _, _ = traits  # faster than reading attributes
+        starts_step = not self._follows_model
+        if self._open_calls and starts_step:
+            self._interrupt_step(index)
         joined = False
-        if speaks and (self._leading >= 0 or self._is_reasoned):
-            joined = self._leading >= 0 and not leads_next and self._join_to_reasoning(index, traits)
+        if self._leading >= 0 or self._is_reasoned:
+            joined = self._leading >= 0 and not leads_next and self._join_to_reasoning(index, has_thinking)
             joined = joined or (self._is_reasoned and self._is_one_reply(index - 1, index))
-        if not results and role != "tool" and not self._open_calls and not self._follows_lead and not joined:
-            self.cuts["message"].append(index)
-            if not speaks or starts_step:
-                self.cuts["step"].append(index)
-        opens_turn = is_prompt and self._add_prompt(index, opens_turn=not results and not self._awaits_reply)
-        if (starts_step or opens_turn or index == self.lead) and not joined:
-            self.tail = index
-        if self._reasoning >= 0 or leads_next:
-            self._follow_reasoning(index, speaks, traits)
-        elif speaks:
+        if not joined:
+            if not self._open_calls and not self._follows_lead:
+                self.cuts["message"].append(index)
+                if starts_step:
+                    self.cuts["step"].append(index)
+            if starts_step or index == self.lead:
+                self.tail = index
+        if self._reasoning < 0 or has_thinking or not self._is_one_reply(self._reasoning, index):
             self._last_reply = index
-        self._awaits_reply = not speaks and (is_prompt or self._awaits_reply)
-        self._is_reasoned = speaks and (leads_next or (joined and self._is_reasoned))
-        self._follows_model, self._follows_lead = speaks, leads_next
-        if leads_next and self._leading < 0:
-            self._leading = index
-        if calls or results:
-            self._pair(index, calls, results)
+        if leads_next:
+            self._reasoning = index
+            self._leading = index if self._leading < 0 else self._leading
+        self._follows_model, self._follows_lead, self._awaits_reply = True, leads_next, False
+        self._is_reasoned = leads_next or (joined and self._is_reasoned)
+        for call in calls:
+            if not call.id or call.id in self._call_ids:
+                self.broken.append(index)
+            self._call_ids.add(call.id)
+            self._open_calls[call.id] = index
         if is_blank:
             self.broken.append(index)
 
-    def _add_prompt(self, index: int, *, opens_turn: bool) -> bool:
-        """Record a prompt. Returns `opens_turn`: whether the prompt opens a turn."""
-        self._unchecked.append(index)
+    def _index_other(self, index: int, role: str, traits: MessageTraits) -> None:
+        """Index a message that is not from the model. A tool result ends the reply that began with reasoning."""
+        _, results, is_prompt, _, _, is_blank, _, _ = traits  # faster than reading attributes
+        opens_turn = is_prompt and not results and not self._awaits_reply
+        if results:
+            self._reasoning = -1
+        elif self._open_calls:
+            self._interrupt_step(index)
+        if not results and role != "tool" and not self._open_calls and not self._follows_lead:
+            self.cuts["message"].append(index)
+            self.cuts["step"].append(index)
+        if is_prompt:
+            self._unchecked.append(index)
+            self._awaits_reply = True
         if opens_turn:
             self.cuts["turn"].append(index)
-        return opens_turn
+        if opens_turn or index == self.lead:
+            self.tail = index
+        self._follows_model = self._follows_lead = self._is_reasoned = False
+        for result in results:
+            self._add_result(index, result.call_id, result.interim)
+        if is_blank:
+            self.broken.append(index)
 
-    def _follow_reasoning(self, index: int, speaks: bool, traits: MessageTraits) -> None:
-        """Record a message that is reasoning, or that follows reasoning. A tool result ends the reply."""
-        if speaks and (self._reasoning < 0 or traits.has_thinking or not self._is_one_reply(self._reasoning, index)):
-            self._last_reply = index
-        if traits.leads_next:
-            self._reasoning = index
-        elif traits.results:
-            self._reasoning = -1
+    def _interrupt_step(self, index: int) -> None:
+        """Record that the message `index` comes before the results of the newest step.
 
-    def _join_to_reasoning(self, index: int, traits: MessageTraits) -> bool:
+        A note can be added at any time: the step goes on after it.
+        """
+        self.broken.append(index)
+        if self.messages[index].kind != NOTE:
+            self._leave_open_calls()
+
+    def _join_to_reasoning(self, index: int, has_thinking: bool) -> bool:
         """Forbid cuts between the newest reasoning and its output, the message `index`.
 
         Returns False if this message is not the output of the reasoning.
         """
         first, self._leading = self._leading, -1
-        if traits.has_thinking or not self._is_one_reply(first, index):
+        if has_thinking or not self._is_one_reply(first, index):
             return False
         for atom in self.cuts:
             cuts = self.cuts[atom]
@@ -275,24 +294,16 @@ class Timeline:
         one, other = self.messages[first].meta.reply, self.messages[index].meta.reply
         return one == other or any(not reply or reply.startswith(REPLY_TO_VIEW) for reply in (one, other))
 
-    def _pair(self, index: int, calls: list[ToolCall], results: list[ToolResult]) -> None:
-        open_calls = self._open_calls
-        for call in calls:
-            name = call.id
-            if not name or name in self._call_ids:
-                self.broken.append(index)
-            self._call_ids.add(name)
-            open_calls[name] = index
-        for result in results:
-            name = result.call_id
-            if open_calls.pop(name, None) is None:
-                self.broken.append(index)
-                if name in self.unanswered:
-                    self.late_results.append((self.unanswered.pop(name), index))
-            if result.interim:
-                self.waiting[name] = index
-            elif self.waiting:
-                self.waiting.pop(name, None)
+    def _add_result(self, index: int, name: str, interim: bool) -> None:
+        """Assign a result to the call with the id `name`."""
+        if self._open_calls.pop(name, None) is None:
+            self.broken.append(index)
+            if name in self.unanswered:
+                self.late_results.append((self.unanswered.pop(name), index))
+        if interim:
+            self.waiting[name] = index
+        elif self.waiting:
+            self.waiting.pop(name, None)
 
     def apply(self, fold: Fold, stubs: Mapping[int, tuple[Message, int]] | None = None) -> None:
         """Apply a fold.
@@ -393,26 +404,26 @@ def traits_of(message: Message) -> MessageTraits:
     results: list[ToolResult] = []
     thoughts, blank, media, thinking, compaction = 0, not parts, False, False, False
     for part in parts:
-        if isinstance(part, Text):
-            blank = blank or not part.text or part.text.isspace()
-        elif isinstance(part, ToolResult):
+        if type(part) is ToolCall:
+            calls.append(part)
+        elif type(part) is ToolResult:
             results.append(part)
             for inner in part.parts:
-                media = media or not isinstance(inner, Text)
-        elif isinstance(part, ToolCall):
-            calls.append(part)
-        elif isinstance(part, Media):
+                media = media or type(inner) is not Text
+        elif type(part) is Text:
+            blank = blank or not part.text or part.text.isspace()
+        elif type(part) is Media:
             media = True
         else:
             thoughts += 1
-            thinking = thinking or isinstance(part, Thinking)
-            compaction = compaction or (isinstance(part, Opaque) and part.kind == "compaction")
+            thinking = thinking or type(part) is Thinking
+            compaction = compaction or (type(part) is Opaque and part.kind == "compaction")
+    # `tuple.__new__` takes half the time of `MessageTraits(…)`
     if role == "assistant":
         leads_next = thoughts == len(parts) > 0 and not compaction
         return tuple.__new__(MessageTraits, (calls, [], False, leads_next, thinking, blank, media, compaction))
-    prompts = role == "user" and not message.kind and (not parts or len(results) < len(parts))
-    prompts = prompts and not compaction  # `tuple.__new__` takes half the time of `MessageTraits(…)`
-    return tuple.__new__(MessageTraits, ([], results, prompts, False, thinking, blank, media, compaction))
+    is_prompt = role == "user" and not message.kind and (not parts or len(results) < len(parts)) and not compaction
+    return tuple.__new__(MessageTraits, ([], results, is_prompt, False, thinking, blank, media, compaction))
 
 
 def handles_of(indexes: Iterable[int]) -> str:

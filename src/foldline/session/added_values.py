@@ -48,35 +48,49 @@ def clear_format(thing: Any) -> str | None:
     return sign_of(thing)
 
 
-def check_messages(things: Iterable[Any]) -> None:
-    """Raise `InputError` for a `Message` that the caller made with an unknown role or with invalid parts.
+def hand_made_messages(things: Iterable[Any]) -> list[Message] | None:
+    """The values as messages if the caller made all of them as `Message`; None if any of them must be read.
 
-    A session keeps every message, so an invalid message would break all later requests.
+    Raises `InputError` for a `Message` that the caller made with an unknown role or with invalid parts. A session keeps
+    every message, so an invalid message would break all later requests.
     """
+    messages: list[Message] | None = []
     for thing in things:
-        for message in thing if isinstance(thing, (list, tuple)) else (thing,):
+        if isinstance(thing, Message) and thing.wire is None:
+            _check_hand_made(thing)
+            if messages is not None:
+                messages.append(thing)
+            continue
+        messages = None
+        for message in thing if isinstance(thing, (list, tuple)) else ():
             if isinstance(message, Message) and message.wire is None:
-                if message.role not in ROLES:
-                    raise InputError(f"unknown role {message.role!r}", hint=f"use one of {', '.join(ROLES)}")
-                if type(message.parts) is not tuple:
-                    hint = 'Message(role="user", parts=(Text(text="…"),))'
-                    check_type(message.parts, tuple, "the parts of a message", hint=hint)
-                _check_parts(message.parts)
+                _check_hand_made(message)
+    return messages
 
 
-def _check_parts(parts: Iterable[Any]) -> None:
-    for part in parts:
-        if type(part) is Text and type(part.text) is str:
-            continue  # the most common part
-        names = _TEXT_FIELDS.get(type(part))
-        if names is None:
-            raise InputError(f"a part of a message must be a Part, not {type(part).__name__}", hint='Text(text="…")')
-        for name in names:
-            value = getattr(part, name)
-            if type(value) is not str:  # `check_type` would take three times as long for a correct value
-                check_type(value, str, f"{name} of {type(part).__name__}", hint="pass a text")
-        if type(part) is ToolResult:
-            _check_parts(part.parts)
+def _check_hand_made(message: Message) -> None:
+    if message.role not in ROLES:
+        raise InputError(f"unknown role {message.role!r}", hint=f"use one of {', '.join(ROLES)}")
+    if type(message.parts) is not tuple:
+        hint = 'Message(role="user", parts=(Text(text="…"),))'
+        check_type(message.parts, tuple, "the parts of a message", hint=hint)
+    for part in message.parts:
+        if type(part) is not Text or type(part.text) is not str:  # the most common part
+            _check_part(part)
+
+
+def _check_part(part: Any) -> None:
+    names = _TEXT_FIELDS.get(type(part))
+    if names is None:
+        raise InputError(f"a part of a message must be a Part, not {type(part).__name__}", hint='Text(text="…")')
+    for name in names:
+        value = getattr(part, name)
+        if type(value) is not str:  # `check_type` would take three times as long for a correct value
+            check_type(value, str, f"{name} of {type(part).__name__}", hint="pass a text")
+    if type(part) is ToolResult:
+        for inner in part.parts:
+            if type(inner) is not Text or type(inner.text) is not str:
+                _check_part(inner)
 
 
 def check_input(thing: Any) -> None:

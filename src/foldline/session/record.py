@@ -104,7 +104,7 @@ class MemoryRecord:
 
     def version(self) -> Version:
         """The current version."""
-        return Version(len(self.messages), self.entries)
+        return tuple.__new__(Version, (len(self.messages), self.entries))  # half the time of `Version(…)`
 
     def snapshot(self) -> Snapshot:
         """The current snapshot: everything except the messages."""
@@ -130,7 +130,7 @@ class MemoryRecord:
     def append(self, messages: Sequence[Message]) -> Version:
         """Add messages at the end."""
         self.messages += messages
-        return Version(len(self.messages), self.entries)
+        return self.version()
 
     def fold(self, fold: Fold, entry: int, claim: Claim | None = None) -> Version:  # noqa: ARG002 (no other workers)
         """Add a fold."""

@@ -34,7 +34,7 @@ from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.result import RecallResult
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
-from foldline.session.added_values import check_input, check_messages, clear_format
+from foldline.session.added_values import check_input, clear_format, hand_made_messages
 from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
 from foldline.session.message_times import with_times
@@ -156,9 +156,11 @@ class Session:
         """Read the changes that other processes have made to the record."""
         version, state = self.record.version(), self.state
         length = len(state.timeline.messages)
+        if version == (length, state.snapshot.version.entry):
+            return
         if version.entry != state.snapshot.version.entry or version.length < length:
             self.reload()
-        elif version.length > length:
+        else:
             for message in self.record.read(length, version.length):
                 state.add(message)
 
@@ -185,8 +187,7 @@ class Session:
         the last view that the method `view` returned. The usage of the reply is used only for that view and for views
         that grew from it. A stream is read to its end; use `stream` if you need its events.
         """
-        check_messages(things)
-        rest = self._add(things, format, view)
+        rest = self._add(things, format, view, hand_made_messages(things))
         while rest:
             for _ in self.stream(rest[0], format=format, view=view):
                 pass
@@ -212,12 +213,26 @@ class Session:
             self.emit("interrupted", stop=reply.stop, lost=lost)
 
     @_locked
-    def _add(self, things: Sequence[Any], format: str | None, view: View | ViewIdentity | str | None) -> Sequence[Any]:
+    def _add(
+        self,
+        things: Sequence[Any],
+        format: str | None,
+        view: View | ViewIdentity | str | None,
+        hand_made: list[Message] | None = None,
+    ) -> Sequence[Any]:
         """Add the values in `things`, but stop at a value that is a streamed reply.
 
-        Returns the values that were not added: the streamed reply and everything after it.
+        Returns the values that were not added: the streamed reply and everything after it. `hand_made` are the values
+        as messages, if none of them must be read.
         """
         answered, changed_at = None if view is None else identity_of(view), self.state.snapshot.changed_at
+        messages, rest = self._read(things, format) if hand_made is None else (hand_made, ())
+        if messages:
+            self._append(messages, answered, changed_at)
+        return rest
+
+    def _read(self, things: Sequence[Any], format: str | None) -> tuple[list[Message], Sequence[Any]]:
+        """The messages of the values before the first streamed reply in `things`, and the rest of `things`."""
         known = self.state.setup.format_known or format is not None
         messages: list[Message] = []
         rest: Sequence[Any] = ()
@@ -238,22 +253,22 @@ class Session:
                 self.reload(format=sign)
                 known = True
             messages += (thing,) if is_message else parse(thing, format, default=self.format).messages
-        if not messages:
-            return rest
+        return messages, rest
+
+    def _append(self, messages: list[Message], answered: ViewIdentity | None, changed_at: int) -> None:
+        """Add messages to the record, and to the state."""
         state = self.state
         self._ties.tie(messages, answered, state, changed_at)
         if state.needs_times:
             messages = with_times(messages, self.clock())
         version = self.record.append(messages)
-        expected = len(state.timeline.messages) + len(messages)
-        if version.entry != state.snapshot.version.entry or version.length != expected:
-            self.refresh()
-        else:
+        if version == (len(state.timeline.messages) + len(messages), state.snapshot.version.entry):
             for message in messages:
                 state.add(message)
+        else:
+            self.refresh()
         if self.state.compacted_at >= version.length - len(messages):
             fold_at_native_summary(self)
-        return rest
 
     @_locked
     def view(self) -> View:
