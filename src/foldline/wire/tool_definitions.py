@@ -44,7 +44,8 @@ def json_tools(tools: Iterable[Any]) -> tuple[Any, ...]:
 def tools_hash(tools: Iterable[Any]) -> str:
     """A hash of the definitions; "" if there are none.
 
-    Cache marks and deferred tools are left out, because a provider that binds thinking to tools ignores both.
+    Some providers accept a thinking block only if the tools have not changed since the block was written. These
+    providers ignore cache marks and deferred tools, so the hash ignores them, too.
 
     >>> tools_hash([{"name": "ls", "defer_loading": True}])
     ''

@@ -22,8 +22,11 @@ def usage_with_cache_inside(  # noqa: PLR0913 (all are keyword-only)
     """Usage of a server that includes the cached tokens in the prompt figure.
 
     If the figure for cached tokens is higher than the prompt figure, the prompt figure cannot include the cached
-    tokens. If `total` is 0 or large enough for all figures together, the cached tokens are added to the prompt.
-    Otherwise the figure for cached tokens is ignored. Cached tokens without any prompt are ignored, too.
+    tokens. Then there are two cases:
+
+    - If the prompt figure is 0, the cached tokens are ignored. They are also ignored if `total` is above 0, but less
+      than prompt, cached tokens and output together.
+    - Otherwise, the cached tokens are added to the prompt.
     """
     fresh = prompt - read - written
     if fresh < 0 and (not prompt or 0 < total < prompt + read + written + output):

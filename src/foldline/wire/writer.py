@@ -80,7 +80,7 @@ def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
 
 
 def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLine]:
-    """The records of a session file. Each record has the same number as when the file was read."""
+    """The records of a session file. Each record has the same `number` as when the file was read."""
     if isinstance(value, list) and len(_complete_lines(source)) == len(value):
         return [
             JsonLine(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)

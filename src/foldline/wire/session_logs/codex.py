@@ -55,7 +55,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
 
 
 def _item(payload: dict[str, Any], wire: Wire) -> Message:
-    """The message for an item. If the API does not know this type of item, its opaque parts are never sent."""
+    """The message for an item. If the API does not know the item's type, the message's opaque parts are never sent."""
     if codex_log.is_sent(payload):
         return openai_items.item(codex_log.without_log_fields(payload), wire)
     content = payload.get("content")

@@ -1,8 +1,8 @@
 """The items of a Codex line that may be sent to the Responses API.
 
-Codex sends its requests without storage, so no server knows the `id` of an item. Codex also logs items that the API
-does not know (`ghost_snapshot`). An item that the API knows is sent verbatim, except for fields that only logs have. A
-reasoning item that has neither encrypted nor plain content cannot be sent.
+Codex asks the API not to store its requests, so the API does not know the `id` of a logged item. Codex also logs items
+of types that the API does not know (`ghost_snapshot`). An item that the API knows is sent verbatim, except for fields
+that only logs have. A reasoning item that has neither encrypted nor plain content cannot be sent.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _lines_of(
 def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_OutputLine]:
     """The lines, each with a parent that is still in the file.
 
-    If the original parent was removed, the line before becomes the parent.
+    If a line's original parent was removed, its new parent is the line before it.
     """
     if writer.id_fields is None:
         yield from lines
