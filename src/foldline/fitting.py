@@ -23,13 +23,13 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from foldline.compat.caller_messages import CallerMessages, without_recall_advice
+from foldline.compat.caller_messages import CallerMessages
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digesters import digester_of
 from foldline.errors import InputError, ViewTooLarge, check_type
 from foldline.events import Event
-from foldline.message import Message, Text
-from foldline.placeholders import without_handles
+from foldline.message import Message
+from foldline.placeholders import message_without_handles
 from foldline.plan.remedy import FOLDING_POLICY
 from foldline.policy import Policy
 from foldline.session.added_values import check_input
@@ -147,7 +147,7 @@ def fit(  # noqa: PLR0913 (all but one are keyword-only)
     if messages and not repaired:
         raise InputError("no message of the list has content", hint='write {"role": "user", "content": "…"}')
     kept = repaired[: _end_of_reply(repaired)] if _ends_in_call(read) else repaired
-    shown = [originals.get(id(message)) or _plain(message) for message in kept]
+    shown = [originals.get(id(message)) or message_without_handles(message) for message in kept]
     fitting: Messages = caller.restore(shown)
     if fitting is not messages and (join := request_format(caller.wire_format).join_turns) and caller.is_wire:
         fitting = cast("Messages", join(list(fitting)))
@@ -253,13 +253,6 @@ def _with_kind(message: Message, policy: Policy) -> Message:
     """
     is_digest = message.role == policy.digest_role and message.text.startswith(policy.digest_header)
     return replace(message, kind="digest") if is_digest and not message.kind else message
-
-
-def _plain(message: Message) -> Message:
-    """A new message without handles, and without the advice to use recall."""
-    if message.kind != "digest":
-        return without_recall_advice(message)
-    return message.with_parts(Text(text=without_handles(message.text)))
 
 
 def _memory_of(given: Digester | Callable[[DigesterCall], Any] | None) -> _Memory:

@@ -7,8 +7,11 @@ of this content. All placeholders are in this module, so that writing and recogn
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
+from operator import is_
 
-from foldline.message import Media, ToolCall, ToolResult
+from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 
 NO_RESULT = "[no result was recorded for this call]"
 """The result that is added for a call without a recorded result."""
@@ -111,7 +114,11 @@ def condensed_count(text: str) -> int:
 
 
 def without_handles(text: str) -> str:
-    """The text of a digest without its handles, for a reader without the recall tool."""
+    """The text of a digest without its handles, for a reader without the recall tool.
+
+    >>> without_handles("12 earlier messages were condensed: #2-13, ask recall for them.")
+    '12 earlier messages were condensed.'
+    """
     return _HANDLES.sub("", text)
 
 
@@ -139,6 +146,28 @@ def without_advice(text: str) -> str:
         start = max(text.rfind("["), 0)
         return text[:start] + _RECALL.sub("", text[start:])
     return _CONDENSED_ADVICE.sub(r"\1", text)
+
+
+def edited_texts(message: Message, edit: Callable[[str], str]) -> Message:
+    """The message with every text replaced by `edit(text)`. If no text changes, the same object is returned."""
+    parts = tuple([_edited_part(part, edit) for part in message.parts])
+    return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
+
+
+def _edited_part(part: Part, edit: Callable[[str], str]) -> Part:
+    if isinstance(part, ToolResult):
+        inner = tuple([_edited_part(each, edit) for each in part.parts])
+        return part if all(map(is_, inner, part.parts)) else replace(part, parts=inner)
+    text = edit(part.text) if isinstance(part, Text) else ""
+    return Text(text=text) if isinstance(part, Text) and text != part.text else part
+
+
+def message_without_handles(message: Message) -> Message:
+    """A digest or a message with placeholders, without handles and without the advice to use recall.
+
+    This is for a reader that cannot read messages by their handles.
+    """
+    return edited_texts(message, without_handles if message.kind == "digest" else without_recall)
 
 
 def missing_media(kind: str, reason: str, handle: str) -> str:
@@ -233,7 +262,7 @@ _LAST_LINE = re.compile(
 )
 _SHORTENED = re.compile(r"(?P<shortened>\[[\d,]+ characters left out(?:; the whole is #\d+)?\])")
 _REFERENCE = re.compile(r"(?:; the whole is|: it is in|:(?: of)?) #[\d-]+(?:, ask recall for (?:it|them))?\]\Z")
-_HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed):(?: of)? #[\d-]+, ask recall for (?:them|it)")
+_HANDLES = re.compile(r" ?\[#[\d, #–-]+\]|(?<= condensed):(?: of)? #[\d-]+(?:, ask recall for (?:them|it))?")
 _CONDENSED = re.compile(r"^\d+ earlier messages? (?:was|were) condensed:(?: of)? #(?:\d+-)?(\d+)[,.]", re.MULTILINE)
 _CONDENSED_ADVICE = re.compile(
     r"^(\d+ earlier messages? (?:was|were) condensed:(?: of)? #[\d-]+), ask recall for them(?=\.$)", re.MULTILINE

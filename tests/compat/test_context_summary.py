@@ -217,4 +217,4 @@ def test_a_large_result_in_a_session_names_the_handle_of_its_whole_text() -> Non
     call = ToolCall(id="a", name="run", arguments="{}")
     result = ToolResult(call_id="a", parts=(Text(text="line\n" * 3_000),))
     session.add(user("go"), Message(role="assistant", parts=(call,)), Message(role="tool", parts=(result,)))
-    assert "the whole is #3, ask recall for it" in str(session.view().messages)
+    assert "the whole is #3]" in str(session.view().messages)

@@ -52,7 +52,7 @@ def account(session: Session, view: View, record: Sequence[Message]) -> None:
 
 STUB = re.compile(
     r"(?s)(?P<shown>.*?)\n?\[pruned, [^\n]*?: (?P<count>[\d,]+) of (?P<all>[\d,]+) characters shown"
-    r"(?P<left> and \d+ attachments? left out)?; the whole is (?P<name>#\d+), ask recall for it\]"
+    r"(?P<left> and \d+ attachments? left out)?; the whole is (?P<name>#\d+)\]"
 )
 SHORT = re.compile(r"(?s)(?P<shown>.*)\[(?P<count>[\d,]+) characters left out; the whole is (?P<name>#\d+)\]")
 

@@ -56,7 +56,7 @@ def test_pr17_a_session_with_many_pictures_goes_on() -> None:
     assert made.folds == 1
     messages = made.view().messages
     assert shown(messages) >= MOST // 2
-    assert messages[0].text == "look at 0[image left out, too many for one request: it is in #1, ask recall for it]"
+    assert messages[0].text == "look at 0[image left out, too many for one request: it is in #1]"
 
 
 @pytest.mark.promise("I3")
@@ -78,7 +78,7 @@ def test_pr18_a_picture_that_nobody_takes_does_not_block_the_session() -> None:
     made.add(prompt(0, HEAVY, SMALL), *shots(1, HEAVY))
     view = made.view()
     assert not check("anthropic", view.render("anthropic").body)
-    mark = "[image left out, over 5,242,880 bytes: it is in #{}, ask recall for it]"
+    mark = "[image left out, over 5,242,880 bytes: it is in #{}]"
     assert view.messages[0].text == "look at 0" + mark.format(1)
     assert view.messages[2].results[0].text == "seen" + mark.format(3)
     assert shown(view.messages) == 1

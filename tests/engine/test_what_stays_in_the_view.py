@@ -90,7 +90,7 @@ class TestInFront:
         view = made.view()
         assert view.cut == 13
         shown = [message for message in view.messages if message.role != "system"]
-        assert shown[0].text == "[9 earlier messages not shown here: of #2-13, ask recall for them]"
+        assert shown[0].text == "[9 earlier messages not shown here: of #2-13]"
         assert [message.role for message in shown[1:]] == ["assistant", "tool", "user", "assistant", "tool"]
         assert recount(made, view) == view.tokens == sum(view.blocks.values()) <= 300
 
@@ -101,7 +101,7 @@ class TestInFront:
         assert view.cut == 6
         assert [message.text for message in view.messages[:2]] == [
             "the task",
-            "[5 earlier messages not shown here: of #1-6, ask recall for them]",
+            "[5 earlier messages not shown here: of #1-6]",
         ]
 
 
@@ -116,7 +116,7 @@ class TestStubs:
         for text in shown:
             name, whole = ("#3", "4,000") if text.startswith("a") else ("#6", "2,400")
             kept = text.split("\n[pruned, ")[0]
-            assert f"{len(kept):,} of {whole} characters shown; the whole is {name}," in text
+            assert f"{len(kept):,} of {whole} characters shown; the whole is {name}]" in text
 
     def test_a_result_is_not_replaced_by_a_longer_stub(self) -> None:
         made = session(10_000, prune_arrival_tokens=1)
@@ -125,7 +125,7 @@ class TestStubs:
         made.add(Message(role="tool", parts=(short, long)))
         first, second = made.view().messages[-1].results
         assert first is short
-        assert second.text.endswith("the whole is #3, ask recall for it]")
+        assert second.text.endswith("the whole is #3]")
 
     def test_long_arguments_give_way_as_json(self) -> None:
         made = session(400)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,18 @@ def test_thinking_that_is_bound_to_the_call_stays_valid_also_after_a_restart(tmp
             agent.url = other.url
             agent.work(provider, 4, thinking="Let me think.")
             assert provider.refused == []
+
+
+@pytest.mark.parametrize("is_offered", [True, False])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_digest_advises_to_use_recall_only_if_the_tool_is_offered(
+    tmp_path: Path, format: str, is_offered: bool
+) -> None:
+    with folding(tmp_path, offers_recall=is_offered) as (provider, running):
+        folded_agent(provider, running, format)
+        text = json.dumps(elements(provider.requests[-1]))
+    assert re.search(r"earlier messages were condensed:(?: of)? #\d", text)
+    assert ("ask recall for them" in text) == is_offered
 
 
 def test_a_client_with_a_tool_of_this_name_or_without_tools_is_left_alone(tmp_path: Path) -> None:

@@ -21,20 +21,15 @@ from foldline.cli.shared.files import (
 from foldline.cli.shared.output import digest_row, line_printer, margin_note, plural, printable
 from foldline.cli.shared.settings import Settings
 from foldline.cli.shared.transcript_import import transcript_session
-from foldline.compat.caller_messages import without_recall_advice
 from foldline.fold import Fold
 from foldline.json_text import dumps, encode
 from foldline.measure.estimator import format_tokens
 from foldline.message import Message
-from foldline.placeholders import without_advice
 from foldline.plan.timeline import left_handles
-from foldline.recall.excerpt import is_recall_tool
 from foldline.session import Session
-from foldline.session.transcript_session import request_tools
 from foldline.view.compose import View, head
 from foldline.wire import REQUEST_FORMATS
 from foldline.wire.formats import Lost
-from foldline.wire.tool_definitions import tool_names
 from foldline.wire.writer import rewrite
 
 MISSING = 5
@@ -123,28 +118,19 @@ def folded_file(found: Conversation, session: Session, view: View, *, to: str | 
     requests that it sends.
     """
     transcript, timeline = found.transcript, session.timeline
-    has_recall = any(is_recall_tool(name) for tool in request_tools(transcript) for name in tool_names(tool))
-    edit = (lambda message: message) if has_recall else _without_advice
     if to is not None:
-        view = view._replace(messages=tuple(map(edit, view.messages)), repairs=None)
         made = converted_request(view, found, to, format)
         return FoldedFile(encode(dumps(made.body) + "\n"), made.lost, made.missing)
     if transcript.format in REQUEST_FORMATS:
         shown = view.repaired_messages(transcript.format)
     else:
         shown = head(timeline) + tuple(timeline.messages_from(timeline.cut))
-    shown = tuple(map(edit, shown))
     text = read_text(found.file)
     live = found.live_messages
     if len(shown) == len(live) and all(map(_is_original, shown, live)):
         return FoldedFile(encode(text))
     made_file = rewrite(text, shown, format, join_turns=True)
     return FoldedFile(made_file.data, made_file.lost)
-
-
-def _without_advice(message: Message) -> Message:
-    """The message, without the advice to use the recall tool, because the model does not have this tool."""
-    return without_recall_advice(message, without_advice)
 
 
 def _is_original(one: Message, other: Message) -> bool:

@@ -17,11 +17,12 @@ from inspect import isawaitable
 from typing import Any, Protocol
 
 from foldline.compat.block_caps import AgentConfig, BlockReport, Blocks, FittedBlocks, fit_blocks, size_of
-from foldline.compat.caller_messages import CallerMessages, PlainMessage, render_list, without_recall_advice
+from foldline.compat.caller_messages import CallerMessages, PlainMessage, render_list
 from foldline.compat.counters import CountFunction, counter_of
 from foldline.errors import ConfigError
 from foldline.measure.estimator import WORDS, Counter
 from foldline.message import Message, Text, system, user
+from foldline.placeholders import message_without_handles
 from foldline.plan.timeline import timeline_of
 from foldline.view.compose import marker
 from foldline.wire.field_access import pick, text_of
@@ -249,7 +250,7 @@ def _headed(memory: str, summary: str) -> str:
 
 
 def _omission_marker(left_out: int) -> Message:
-    return without_recall_advice(marker(0, max(0, left_out - 1)))
+    return message_without_handles(marker(0, max(0, left_out - 1)))
 
 
 def _opening(fitted: FittedBlocks, format: str) -> tuple[Message, ...]:

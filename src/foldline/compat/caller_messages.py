@@ -6,14 +6,14 @@ that the engine did not change is returned as the caller's own object; only new 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from operator import is_
 from typing import Any
 
 from foldline.errors import WireError
 from foldline.message import Message, Part, Text, ToolResult
-from foldline.placeholders import without_recall
+from foldline.placeholders import edited_texts, without_recall
 from foldline.wire.detect import detect
 from foldline.wire.formats import FORMATS, REQUEST_FORMATS, LossCollector, element_format
 from foldline.wire.formats import format_of as wire_format
@@ -68,27 +68,10 @@ class CallerMessages:
         """
         view = tuple(messages)
         if plain:
-            view = tuple(each if id(each) in self._originals else without_recall_advice(each) for each in view)
+            view = tuple(each if id(each) in self._originals else edited_texts(each, without_recall) for each in view)
         if len(view) == len(self.messages) and all(map(is_, view, self.messages)):
             return self.items
         return render_list(view, self.format, self._originals)
-
-
-def without_recall_advice(message: Message, edit: Callable[[str], str] = without_recall) -> Message:
-    """The message, with handles and the advice to use recall removed from its placeholders.
-
-    `edit` removes them from a text. If there is nothing to remove, the same object is returned.
-    """
-    parts = tuple(_plain_part(part, edit) for part in message.parts)
-    return message if all(map(is_, parts, message.parts)) else message.with_parts(*parts)
-
-
-def _plain_part(part: Part, edit: Callable[[str], str]) -> Part:
-    if isinstance(part, ToolResult):
-        inner = tuple(_plain_part(each, edit) for each in part.parts)
-        return part if all(map(is_, inner, part.parts)) else replace(part, parts=inner)
-    text = edit(part.text) if isinstance(part, Text) else ""
-    return Text(text=text) if isinstance(part, Text) and text != part.text else part
 
 
 def format_of(items: Sequence[Any]) -> str:

@@ -14,14 +14,12 @@ from functools import cached_property
 from threading import RLock
 from typing import Any
 
-from foldline.compat.caller_messages import without_recall_advice
 from foldline.events import LOG
 from foldline.integrations.followed_branch import FollowedBranch, HistoryMatch
 from foldline.integrations.item_codec import ItemCodec
 from foldline.ledger import MAIN
-from foldline.message import Message, Text
-from foldline.placeholders import without_handles
-from foldline.recall.excerpt import RECALL_TOOL
+from foldline.message import Message
+from foldline.placeholders import message_without_handles
 from foldline.session.record import BranchRecord
 from foldline.session.reply_ties import tie_replies
 from foldline.session.session import Session
@@ -165,7 +163,7 @@ class FollowedSession:
     def _request_of(self, branch: FollowedBranch, items: Sequence[Any]) -> PreparedRequest:
         """The request for the current view of a branch. `items` are the items of the branch's history."""
         view = branch.session.view()
-        shown = branch.items_of(view, None if _has_recall(branch.tools) else _plain)
+        shown = branch.items_of(view, None if branch.session.state.setup.has_recall else message_without_handles)
         return PreparedRequest(
             items=items if shown is None else shown,
             is_changed=shown is not None,
@@ -249,22 +247,3 @@ class FollowedSession:
             branch = self._fork(branch, request.place)
         branch.session.add(*tied)
         branch.chain.extend(tied)
-
-
-def _has_recall(tools: Sequence[Any] | None) -> bool:
-    """Whether the model has foldline's recall tool."""
-    for tool in tools or ():
-        value = tool.get("function", tool) if isinstance(tool, dict) else {}
-        if isinstance(value, dict) and value.get("name") == RECALL_TOOL:
-            return True
-    return False
-
-
-def _plain(message: Message) -> Message:
-    """The message, changed for a model that does not have the recall tool.
-
-    A digest loses its handles. Any other message loses the advice to use recall.
-    """
-    if message.kind != "digest":
-        return without_recall_advice(message)
-    return message.with_parts(Text(text=without_handles(message.text)))

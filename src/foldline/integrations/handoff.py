@@ -18,6 +18,7 @@ from typing import Any
 from foldline.json_text import dumps, encode
 from foldline.message import Message, Text, Thinking, ToolCall, ToolResult, user
 from foldline.placeholders import without_handles, without_recall
+from foldline.recall.tools import Tools
 from foldline.redact.redact import redact
 from foldline.session.session import Session
 
@@ -54,11 +55,12 @@ def handoff_text(session: Session) -> str:
 
 
 def digest_text(session: Session) -> str:
-    """The digest of all messages of a session, as Markdown with handles.
+    """The digest of all messages of a session, as Markdown with handles, for a reader with the recall tool.
 
     Messages that cannot be folded follow the digest.
     """
     length = len(session)
+    session.use(tools=Tools.definitions(session.format))
     session.add(user(_NEXT_REQUEST))  # a fold keeps the last turn, so this one is added
     session.fold(force=True)
     earlier, rest = _sections(session, length, handles=True)

@@ -90,13 +90,14 @@ class FoldlineEngine(ContextEngine):
     ) -> list[dict[str, Any]]:
         history.take_back(messages)
         session = history.followed.session
-        outside = max(0, tokens - sum(session.size(each) for item in messages for each in CODEC.read(item)))
         window = session.policy.but(window_tokens=self.context_length)
-        session.use(model=self._model or None, policy=window, extra_tokens=outside)
+        session.use(model=self._model or None, policy=window, tools=self.get_tool_schemas())
+        counted = session.state.setup.tools + sum(session.size(each) for item in messages for each in CODEC.read(item))
+        session.use(extra_tokens=max(0, tokens - counted))
         if session.fold(instructions=topic) is None and session.fold(instructions=topic, force=True) is None:
             return messages
         self.compression_count += 1
-        return history.show(join=_joined, tools=self.get_tool_schemas())
+        return history.show(join=_joined)
 
     # The recall tool
 

@@ -65,6 +65,8 @@ class Timeline:
     fold: Fold | None = None
     target: Target = NO_TARGET
     """Where the view is sent. A provider's own summary is shown only to this provider."""
+    has_recall: bool = False
+    """Whether the model has the recall tool, so that placeholders may advise to use it."""
     _prompts: list[int] = field(default_factory=list)
     """Indexes of the prompts that a person wrote. The prompts in `_unchecked` are not included yet."""
     _unchecked: list[int] = field(default_factory=list)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 from foldline.errors import FoldlineError
 from foldline.fold import COMPACTIONS
@@ -19,6 +20,7 @@ from foldline.proxy.conversation import ClientConversation
 from foldline.proxy.conversations import ConversationGroup, Conversations, Located
 from foldline.proxy.folded_request import folded_body, is_unfolded
 from foldline.proxy.recall_relay import RecallTrail
+from foldline.proxy.recall_replies import tools_with_recall
 from foldline.proxy.session_edits import fold_before, release_long_prompt, rewind
 from foldline.proxy.session_names import new_session_name
 from foldline.session.record import ATTEMPTS
@@ -133,7 +135,6 @@ class RequestPlanner:
         group, history = ticket.group, ticket.located.history
         opened = self.conversations.ledger_of(group.tenant)
         taken = {one.session.name for one in group.conversations}
-        tools = history.scan.field("tools")
         names = _SessionNames(self.conversations, group.tenant, taken)
         for _ in range(ATTEMPTS):
             name = new_session_name(group.client_id, names)
@@ -141,7 +142,7 @@ class RequestPlanner:
                 name,
                 model=ticket.model or self.settings.model,
                 policy=self.settings.policy,
-                tools=tools if isinstance(tools, list) else (),
+                tools=self._tools(ticket),
                 format=ticket.format,
             )
             if not session.state.timeline.messages:
@@ -228,9 +229,15 @@ class RequestPlanner:
         conversation = ticket.conversation
         if conversation is None or conversation.settings == (ticket.model, ticket.tools):
             return
-        tools = ticket.located.history.scan.field("tools")
-        conversation.session.use(model=ticket.model or None, tools=tools if isinstance(tools, list) else ())
+        conversation.session.use(model=ticket.model or None, tools=self._tools(ticket))
         conversation.settings = (ticket.model, ticket.tools)
+
+    def _tools(self, ticket: Ticket) -> list[Any] | tuple[()]:
+        """The tools of a request. They include the recall tool if the proxy offers it."""
+        scan = ticket.located.history.scan
+        offered = tools_with_recall(scan, ticket.format) if self.settings.offers_recall else None
+        tools = scan.field("tools") if offered is None else offered
+        return tools if isinstance(tools, list) else ()
 
     def is_held_out(self, conversation: ClientConversation) -> bool:
         """Whether a session is recorded but never folded (see `ProxySettings.holdout_ratio`).

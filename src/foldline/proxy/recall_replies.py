@@ -22,25 +22,32 @@ _DECLARATIONS = ("functionDeclarations", "function_declarations")
 
 
 def with_recall_tool(scan: BodyScan, format: str) -> bytes | None:
-    """The request body with the recall tool after the client's tools.
+    """The request body with the recall tool after the client's tools; None if the tool cannot be offered."""
+    value = tools_with_recall(scan, format)
+    if value is None:
+        return None
+    tools = scan.fields["tools"]
+    return scan.data[: tools.start] + encode(dumps(value)) + scan.data[tools.end :]
+
+
+def tools_with_recall(scan: BodyScan, format: str) -> list[Any] | None:
+    """The tools of a request and the recall tool.
 
     Returns None if the client sends no tools, or if one of its tools has the same name.
     """
-    tools = scan.fields.get("tools")
-    if tools is None or not isinstance(tools.value, list) or not tools.value:
+    tools = scan.field("tools")
+    if not isinstance(tools, list) or not tools:
         return None
     if f'"{NAME}"' in scan.field_text("tools"):
         return None
     function = {"name": NAME, "description": RECALL.description, "input_schema": RECALL.schema}
     (definition,) = convert_tools([function], format)
-    at = next((n for n, one in enumerate(tools.value) if format == "gemini" and _declarations(one)), None)
+    at = next((n for n, one in enumerate(tools) if format == "gemini" and _declarations(one)), None)
     if at is None:
-        value = [*tools.value, definition]
-    else:
-        key = _declarations(tools.value[at])
-        declared = {**tools.value[at], key: [*tools.value[at][key], *definition[_DECLARATIONS[0]]]}
-        value = [*tools.value[:at], declared, *tools.value[at + 1 :]]
-    return scan.data[: tools.start] + encode(dumps(value)) + scan.data[tools.end :]
+        return [*tools, definition]
+    key = _declarations(tools[at])
+    declared = {**tools[at], key: [*tools[at][key], *definition[_DECLARATIONS[0]]]}
+    return [*tools[:at], declared, *tools[at + 1 :]]
 
 
 def _declarations(tool: Any) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
+from typing import Any
 
 from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult
 from foldline.placeholders import OMISSION
@@ -18,6 +19,7 @@ from foldline.recall.result import is_recall_text
 from foldline.recall.terms import TermFinder
 from foldline.recall.verbatim import Phrase, verbatim_range
 from foldline.wire.provider_tools import with_readable_parts
+from foldline.wire.tool_definitions import tool_names
 
 MAX_TERMS = 12
 """Maximum number of terms that are searched in a text. The terms with the highest weights are taken."""
@@ -58,8 +60,17 @@ def _is_recall(part: Part) -> bool:
 
 
 def is_recall_tool(tool: str) -> bool:
-    """Whether a tool is the recall tool. An MCP client adds a prefix to the tool's name."""
-    return tool == RECALL_TOOL or tool.endswith(f"__{RECALL_TOOL}")
+    """Whether a tool with this name is the recall tool. An MCP client may add the server's name to the tool's name.
+
+    >>> list(map(is_recall_tool, ["recall", "mcp__memory__recall", "foldline_recall", "product_recall"]))
+    [True, True, True, False]
+    """
+    return tool == RECALL_TOOL or tool.endswith((f"__{RECALL_TOOL}", f"foldline_{RECALL_TOOL}"))
+
+
+def has_recall_tool(tools: Iterable[Any]) -> bool:
+    """Whether tool definitions, of any wire format, include the recall tool."""
+    return any(is_recall_tool(name) for tool in tools if isinstance(tool, Mapping) for name in tool_names(tool))
 
 
 def _part_text(part: Part) -> str:

@@ -17,6 +17,7 @@ from foldline.models.table import Model, misspelled_name, similar_name
 from foldline.models.table import model as model_of
 from foldline.plan.media_budget import MediaAllowance, bytes_for_media
 from foldline.policy import Policy, no_usable_window, read_knobs
+from foldline.recall.excerpt import has_recall_tool
 from foldline.wire.formats import REQUEST_FORMATS, element_format, framing_of, grammar_of
 from foldline.wire.tool_definitions import json_tools, tools_hash
 
@@ -45,6 +46,11 @@ class Setup:
     """
     stored_tools_key: str
     """The hash that the record stores: the hash of the tools that any process gave last."""
+    has_recall: bool
+    """Whether the tools that any process gave last include the recall tool.
+
+    If not, placeholders do not advise to use it.
+    """
     extra: int
     """Tokens of each request that are neither in messages nor in tools."""
     counter: Counter
@@ -73,6 +79,8 @@ class Setup:
         row: dict[str, Any] = {"model": self.model.name, "policy": knobs, "tools": self.tools}
         if self.stored_tools_key:
             row["tools_key"] = self.stored_tools_key
+        if self.has_recall:
+            row["recall"] = True
         if self.format_known:
             row["format"] = self.format
         if self.extra:
@@ -152,6 +160,7 @@ def setup(  # noqa: PLR0913 (all are keyword-only)
         definitions=() if definitions is None and not stored else definitions,
         tools_key=tools_key,
         stored_tools_key=stored_key if tools is None else tools_key,
+        has_recall=row.get("recall", False) if tools is None else has_recall_tool(definitions or ()),
         extra=row.get("extra", 0) if extra_tokens is None else extra_tokens,
         counter=counter,
         framing=framing,

@@ -18,6 +18,7 @@ from foldline.measure.estimator import MARGIN
 from foldline.measure.message_size import message_tokens, part_tokens
 from foldline.measure.usage_anchor import SAME_REQUEST, Evidence, Gauge
 from foldline.message import Message, Thinking
+from foldline.placeholders import edited_texts, without_advice
 from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
 from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, gate, limit
@@ -60,6 +61,7 @@ class State:
         self._removed_tokens: dict[int, int] = {}
         """The sizes of the notes that left the view together with their pin, by their index."""
         self.timeline.target = Target(element_format(setup.format), setup.model.name, setup.model.vendor)
+        self.timeline.has_recall = setup.has_recall
         self._initial_calibration = Calibration(hidden=self.tools, drops_thinking=setup.model.drops_thinking)
         self.gauge = self._new_gauge(self._initial_calibration)
         self.latched: tuple[Rule, ...] = ()
@@ -192,6 +194,7 @@ class State:
             if traits.has_media or tokens >= self._arrival_limit:
                 shown = self._shortened(message, tokens)
                 if shown is not None:
+                    shown = shown if self.setup.has_recall else edited_texts(shown, without_advice)
                     tokens = self.size(shown)
                     self.pruned += 1
                     if self.binds_thinking:
@@ -403,7 +406,7 @@ class State:
         timeline, setup = self.timeline, self.setup
         stubs = timeline.fold.stubs.items() if timeline.fold else ()
         kept = {index: stub for index, stub in stubs if index >= fold.cut or index in fold.carried}
-        whole = replace(fold, digest=digest, stubs={**kept, **fold.stubs})
+        whole = self._with_known_tools(replace(fold, digest=digest, stubs={**kept, **fold.stubs}))
         beside = timeline.prefix[timeline.lead] + fold.pinned_tokens + fold.carried_tokens
         tokens = sum(self.size(message) for message in head(timeline, whole)) - beside
         after = fold.after + self.scaled(tokens - fold.digest_tokens)
@@ -415,6 +418,22 @@ class State:
         if learned:
             learned |= {"model": self.model.name, "tools": self.tools}
         return replace(whole, digest_tokens=tokens, after=after, learned=learned)
+
+    def _with_known_tools(self, fold: Fold) -> Fold:
+        """The fold, without the advice to use recall if the model does not have the recall tool.
+
+        The text is stored with the fold, so the view stays the same until the next fold, whatever the tools are then.
+        """
+        if self.setup.has_recall:
+            return fold
+        digest, stubs = fold.digest, dict(fold.stubs)
+        if digest is not None:
+            digest = replace(digest, message=edited_texts(digest.message, without_advice))
+        for index, (message, _) in fold.stubs.items():
+            bare = edited_texts(message, without_advice)
+            if bare is not message:
+                stubs[index] = bare, self.size(bare)
+        return replace(fold, digest=digest, stubs=stubs)
 
     def plan(self, load: Load | None = None) -> Plan:
         """The plan for the current state."""

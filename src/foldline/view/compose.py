@@ -15,7 +15,7 @@ from foldline.measure.estimator import format_tokens
 from foldline.message import Message, Text, user
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
-from foldline.placeholders import NO_EARLIER_PROMPT, missing_messages
+from foldline.placeholders import NO_EARLIER_PROMPT, edited_texts, missing_messages, without_advice
 from foldline.plan.gate import Need, Verdict
 from foldline.plan.timeline import Timeline, handle
 from foldline.view.bound_thinking import (
@@ -258,7 +258,8 @@ def _from_user(timeline: Timeline, fold: Fold, middle: tuple[Message, ...]) -> t
     first = middle[0] if middle else next(iter(timeline.messages_from(fold.cut)), None)
     if first is None or first.role == "user" or fold.cut <= timeline.lead:
         return middle
-    return (marker(timeline.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried)), *middle)
+    gone = marker(timeline.lead, fold.cut - 1, kept=len(fold.pinned) + len(fold.carried))
+    return (gone if timeline.has_recall else edited_texts(gone, without_advice), *middle)
 
 
 def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message, ...]:
