@@ -49,3 +49,79 @@ def test_reasoning_is_still_there_after_a_restart(tmp_path: Path) -> None:
     with foldline.open(tmp_path / "ledger.db") as ledger:
         items = asyncio.run(FoldlineSession(ledger.session("work")).get_items())
     assert items == [item for each in added for item in each]
+
+
+def test_leading_system_items_are_still_there_after_a_restart_but_not_the_instructions(tmp_path: Path) -> None:
+    from foldline.integrations.openai_agents import FoldlineSession
+
+    items: list[Any] = [
+        {"role": "system", "content": "Answer in French."},
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": "hello"},
+    ]
+
+    def prepare(session: FoldlineSession, shown: list[Any]) -> foldline.View | None:
+        return session.history.followed.prepare(shown, system=[foldline.message.system("You are a clerk.")]).view
+
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        session = FoldlineSession(ledger.session("work"))
+        prepare(session, items[:2])
+        asyncio.run(session.add_items(items))
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        session = FoldlineSession(ledger.session("work"))
+        assert asyncio.run(session.get_items()) == items
+        view = prepare(session, items)
+        assert view is not None
+        assert [message.text for message in view.messages] == [
+            "You are a clerk.",
+            "Answer in French.",
+            "Be brief.",
+            "hello",
+        ]
+
+
+def test_instructions_are_counted_if_the_items_begin_with_a_system_message() -> None:
+    from foldline.integrations.openai_agents import FoldlineSession
+
+    session = FoldlineSession(Session())
+    items: list[Any] = [{"role": "system", "content": "Answer in French."}, {"role": "user", "content": "hello"}]
+    asyncio.run(session.add_items(items))
+    followed = session.history.followed
+    before = followed.prepare(items).view
+    after = followed.prepare(items, system=[foldline.message.system("word " * 500)]).view
+    assert before is not None
+    assert after is not None
+    assert after.tokens - before.tokens > 450
+
+
+def test_after_the_last_item_is_taken_away_nothing_is_left(tmp_path: Path) -> None:
+    from foldline.integrations.openai_agents import FoldlineSession
+
+    item: Any = {"role": "system", "content": "Answer in French."}
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        session = FoldlineSession(ledger.session("work", model="gpt-5.6"))
+        asyncio.run(session.add_items([item]))
+        assert asyncio.run(session.pop_item()) == item
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        assert asyncio.run(FoldlineSession(ledger.session("work", model="gpt-5.6")).get_items()) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"note": "of a plugin"}, {"type": "message", "role": "user"}, {"role": "user", "content": 7}, {"id": "msg_1"}],
+    ids=["no type", "no content", "a number", "a reference"],
+)
+def test_an_item_that_cannot_be_read_does_not_stop_the_recording(
+    odd: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from foldline.integrations.openai_agents import FoldlineSession
+
+    items: list[Any] = [{"role": "user", "content": "one"}, odd, {"role": "user", "content": "two"}]
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        session = FoldlineSession(ledger.session("work", model="gpt-5.6"))
+        asyncio.run(session.add_items(items[:2]))
+        asyncio.run(session.add_items(items[2:]))
+        assert session.history.followed.prepare(items).items == items
+    with foldline.open(tmp_path / "ledger.db") as ledger:
+        assert asyncio.run(FoldlineSession(ledger.session("work", model="gpt-5.6")).get_items()) == items
+    assert caplog.records == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import is_
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from foldline.plan.timeline import Timeline
 from foldline.session.session import Session
 from foldline.view.compose import View
 
+INSTRUCTIONS = "instructions"
+"""The value of `Meta.source` in a system message that is not an item of the history."""
 _LEADING = frozenset({"system", "developer"})
 
 
@@ -89,6 +92,11 @@ class FollowedBranch:
 
     # Finding a history
 
+    def has_instructions(self) -> bool:
+        """Whether the session begins with system messages that are not items of the history."""
+        timeline = self.session.timeline
+        return any(message.meta.source == INSTRUCTIONS for message in timeline.messages[: timeline.lead])
+
     def align(self, items: Sequence[Any], *, complete: bool = False) -> HistoryMatch:
         """Find the messages of a history in the branch, starting at the first message.
 
@@ -140,7 +148,8 @@ class FollowedBranch:
         """Add the new messages of a history. A new session gets the system messages first."""
         pieces = [*match.pieces]
         if not self.length:
-            leading = [*system, *(piece.system for piece in pieces if piece.system is not None)]
+            instructions = [replace(each, meta=replace(each.meta, source=INSTRUCTIONS)) for each in system]
+            leading = [*instructions, *(piece.system for piece in pieces if piece.system is not None)]
             self.session.add(*leading)
             self.chain = TraceChain(len(leading))
             pieces = [piece._replace(place=self.length) for piece in pieces]

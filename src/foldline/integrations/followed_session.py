@@ -219,10 +219,10 @@ class FollowedSession:
     ) -> None:
         """Update the model and the tools of the session.
 
-        If the session has no system messages, the size of the request's system messages is updated, too.
+        If the session does not have the request's system messages, their size is updated, too.
         """
         session = branch.session
-        if system and branch.length and not session.timeline.lead:
+        if system and branch.length and not branch.has_instructions():
             tokens = sum(map(session.size, system))
             if tokens != session.state.setup.extra:
                 session.use(extra_tokens=tokens)

@@ -19,7 +19,7 @@ from foldline.recall.tools import RECALL, Tools
 from foldline.session.open_ledger import Ledger
 from foldline.session.open_ledger import open as open_ledger
 
-CODEC = wire_codec("openai")
+CODEC = wire_codec("openai", keeps_unreadable=True)
 """Converts between the messages of Hermes, which have the form of Chat Completions, and foldline's."""
 LEDGER_FILE = "foldline.db"
 """Name of the ledger in the folder of Hermes."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from foldline.message import Media, Message, Part, Text, ToolCall, ToolResult, Usage
+from foldline.errors import WireError
+from foldline.message import Media, Message, Opaque, Part, Text, ToolCall, ToolResult, Usage, Wire
 from foldline.wire.formats import LossCollector, request_format
 
 _MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "file": "document", "document": "document"}
@@ -27,16 +28,28 @@ class ItemCodec:
 
 
 def wire_codec(
-    name: str, *, dump: Callable[[Any], Any] | None = None, load: Callable[[Any], Any] | None = None
+    name: str,
+    *,
+    dump: Callable[[Any], Any] | None = None,
+    load: Callable[[Any], Any] | None = None,
+    keeps_unreadable: bool = False,
 ) -> ItemCodec:
     """The codec for the elements of a request format.
 
-    If the items are objects, `dump` returns the element for an item, and `load` returns the item for an element.
+    If the items are objects, `dump` returns the element for an item, and `load` returns the item for an element. With
+    `keeps_unreadable`, an item that cannot be read becomes a message with an opaque part instead of an error.
     """
     format = request_format(name)
 
     def read(item: Any) -> Sequence[Message]:
-        return (format.parse(item if dump is None else dump(item), None),)
+        element = item if dump is None else dump(item)
+        try:
+            return (format.parse(element, None),)
+        except WireError:
+            if not keeps_unreadable:
+                raise
+            wire = Wire(name, element)
+            return (Message(role="assistant", parts=(Opaque(kind="unknown", value=element, wire=wire),), wire=wire),)
 
     def write(messages: Sequence[Message], _item: Any) -> Sequence[Any]:
         loss = LossCollector()

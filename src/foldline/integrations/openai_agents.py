@@ -22,7 +22,7 @@ from foldline.integrations.stored_history import StoredHistory
 from foldline.message import Message, system
 from foldline.session.session import Session
 
-CODEC = wire_codec("openai-responses")
+CODEC = wire_codec("openai-responses", keeps_unreadable=True)
 """Converts between items of the Responses API and messages."""
 
 

@@ -12,6 +12,7 @@ from threading import RLock
 from typing import Any
 
 from foldline.events import LOG
+from foldline.integrations.followed_branch import INSTRUCTIONS
 from foldline.integrations.followed_session import FollowedSession, PreparedRequest
 from foldline.integrations.item_codec import ItemCodec
 from foldline.integrations.session_choice import MAX_OPEN_SESSIONS
@@ -36,10 +37,10 @@ class StoredHistory:
             self.replace(items)
 
     def items(self) -> list[Any]:
-        """All items in order, folded or not. After a restart, they begin after the leading system messages."""
+        """All items in order, folded or not. After a restart, they are read from the session."""
         with self._lock:
             if self._items is None:
-                messages = self.followed.session.messages[self.followed.session.timeline.lead :]
+                messages = [each for each in self.followed.session.messages if each.meta.source != INSTRUCTIONS]
                 self._items = list(self._codec.write(messages, None))
             return list(self._items)
 
@@ -60,7 +61,10 @@ class StoredHistory:
         with self._lock:
             items = self.items()
             last = items.pop() if items else None
-            self.replace(items)
+            if items:
+                self.replace(items)
+            else:
+                self.clear()  # also of system messages, which `replace` keeps
             return last
 
     def clear(self) -> None:
