@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from foldline import Session
 from foldline.redact.patterns import OTHER_KEYS, WORD_KEYS, KeyShape
 from foldline.redact.redact import clean_arguments, redact
 from support.linear_time import assert_linear
@@ -317,3 +318,14 @@ def test_a_secret_in_the_arguments_of_a_call_is_found_by_its_key_and_without_esc
 def test_arguments_without_secrets_stay_letter_for_letter() -> None:
     for text in ('{"path":  "a.py", "n": 1.50}', "*** Begin Patch", "[[[[", "[" * 100_000):
         assert clean_arguments(text) == text
+
+
+@pytest.mark.parametrize("prompt", ["Please pass user_id_2 to build_request.", "the CI must pass node20-build"])
+def test_a_prompt_with_the_word_pass_stays_whole_in_a_digest(prompt: str) -> None:
+    session = Session(model="claude-sonnet-5")
+    for text in ("Start.", prompt, "next"):
+        session.add({"role": "user", "content": text}, {"role": "assistant", "content": "Done. filler " * 300})
+    fold = session.fold(force=True)
+    assert fold is not None
+    assert fold.digest is not None
+    assert prompt in fold.digest.message.text

@@ -9,6 +9,9 @@ import re
 
 from foldline.redact.pattern_rows import command, row
 
+_NO_USER = r"(?:and|or|must|may|can|could|should|shall|will|would|to|then|is|was|has|had|with|by|the|enters?|types?|gives?|sets?)[ \t]"
+"""A word that follows `user` in a sentence and is not the name of a user."""
+
 COMMANDS = (
     row(
         "password",
@@ -68,8 +71,15 @@ COMMANDS = (
     row(
         "password",
         "user",
-        r"user(?<!\wuser)(?:name)?[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t,]+pass(?:word)?[ \t]+[\"']?(?P<v>[^\s\"']{4,100})",
+        rf"user(?<!\wuser)(?:name)?[ \t]+(?!{_NO_USER})[\"']?[\w.@+-]{{1,60}}[\"']?[ \t,]+password[ \t]+[\"']?(?P<v>[^\s\"']{{4,100}})",
         "typed",
+        words="pass",
+    ),
+    row(
+        "password",
+        "user",
+        rf"user(?<!\wuser)(?:name)?[ \t]+(?!{_NO_USER})[\"']?[\w.@+-]{{1,60}}[\"']?[ \t,]+pass[ \t]+[\"']?(?P<v>[^\s\"']{{4,100}})",
+        "strong",
         words="pass",
     ),
     command("x11vnc", r"-passwd[ \t]+"),
@@ -78,7 +88,7 @@ COMMANDS = (
     row(
         "password",
         "LOGIN ",
-        r"(?:^|\n|[\w.]{1,8}[ \t])LOGIN[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t]+[\"']?(?P<v>[^\s\"']{4,100})(?=[\"'\s]|$)",
+        r"(?:^|\n|[\w.]{1,8}[ \t])LOGIN[ \t]+[\"']?[\w.@+-]{1,60}[\"']?[ \t]+[\"']?(?P<v>(?!\()[^\s\"']{4,100})(?=[\"'\s]|$)",
         "strong",
     ),
     row("password", "AUTH PLAIN|AUTH LOGIN", r"AUTH[ \t]+(?:PLAIN|LOGIN)[ \t]+(?P<v>[A-Za-z0-9+/=]{12,})"),
@@ -268,7 +278,7 @@ COMMANDS = (
     row(
         "password",
         "AUTH ",
-        r"(?:(?:^|\n)[ \t]*|>[ \t]*|\"|')AUTH[ \t]+(?:[\w.-]{1,60}[ \t]+)?(?P<v>(?!TLS|SSL|LOGIN|PLAIN|CRAM|XOAUTH|NTLM|GSSAPI)[^\s\"']{5,200})",
+        r"(?:(?:^|\n)[ \t]*|>[ \t]*|\"|')AUTH[ \t]+(?:[\w.-]{1,60}[ \t]+)?(?P<v>(?!TLS|SSL|LOGIN|PLAIN|CRAM|XOAUTH|NTLM|GSSAPI|[\[(])[^\s\"']{5,200})[\"']?[ \t]*(?=\r?\n|$)",
         "typed",
     ),
     row(
@@ -277,13 +287,28 @@ COMMANDS = (
         r"\b(?:requirepass|masterauth|bindpw|rootpw)[ \t]+(?:--?\w{1,12}[ \t]+)?[\"']?(?P<v>(?!foobared|-)[^\s\"']{4,200})",
     ),
     row("password", "user-pass", r"<auth-user-pass>\s{1,4}[^\s<]{1,80}\s{1,4}(?P<v>[^\s<]{3,200})\s{0,4}</"),
-    row("password", "PASS ", r"(?:^|\n|> |C: )PASS[ \t]+:?(?P<v>[^\s\"']{5,100})(?=\r?\n|$)", "typed"),
+    row(
+        "password",
+        "USER ",
+        r"USER[ \t]+[^\s\"']{1,80}[ \t]*\r?\n(?:[^\n]{0,200}\n){0,3}?[^\n]{0,12}?\bPASS[ \t]+(?P<v>[^\s\"']{5,100})(?=\r?\n|$)",
+        "typed",
+        words="pass",
+    ),
+    row(
+        "password",
+        "PASS ",
+        r"(?<!\w)PASS[ \t]+:?(?P<v>[^\s\"']{5,100})\r?\n[^\n]{0,12}?(?:NICK|USER|CAP)[ \t]",
+        "typed",
+    ),
+    row("password", "PASS ", r"(?:(?:^|\n|> )PASS[ \t]+:|C: PASS[ \t]+)(?P<v>[^\s\"']{5,100})(?=\r?\n|$)", "typed"),
+    row("password", "PASS ", r"(?:^|\n|> )PASS[ \t]+(?P<v>[^\s\"']{5,100})(?=\r?\n|$)", "certain"),
     row(
         "password",
         "dentify |DENTIFY ",
-        r"(?i:identify)[ \t]+(?:\w{2,30}[ \t]+)?(?P<v>[^\s\"']{6,100})(?=\r?\n|$)",
+        r"(?i:\b(?:nickserv|ns|msg|quote)\b[^\n]{0,40}?\bidentify)[ \t]+(?:\w{2,30}[ \t]+)?(?P<v>[^\s\"']{6,100})(?=\r?\n|$)",
         "typed",
     ),
+    row("password", "DENTIFY ", r"IDENTIFY[ \t]+(?:\w{2,30}[ \t]+)?(?P<v>[^\s\"']{6,100})(?=\r?\n|$)", "strong"),
 )
 """Secrets that are passed to commands."""
 
@@ -291,7 +316,7 @@ PROMPTS = ("$ ", "# ", "% ", "❯ ", "➜ ", "> ")
 """The characters at the end of a shell prompt, which precede a command."""
 PRINTING_COMMAND = re.compile(
     r"[ \t]*+(?:[\w.@:~/ -]{0,60}[$#%❯➜>]|PS [^\n>]{0,60}>)[ \t]+(?:sudo[ \t]+)?(?:"
-    r"(?:pass(?:[ \t]+show)?|gopass(?:[ \t]+show)?|op[ \t]+(?:read|item[ \t]+get)|python3?[ \t]+-c[^\n]{0,60}(?:secrets|token|password|uuid4|urandom)|head[ \t]+-c[^\n]{0,40}random|bw[ \t]+get|vault[ \t]+(?:kv[ \t]+get|read|token)|chamber[ \t]+read|"
+    r"(?:pass[ \t]+show|pass[ \t]+(?=[\w.@-]{1,60}/)|gopass(?:[ \t]+show)?|op[ \t]+(?:read|item[ \t]+get)|python3?[ \t]+-c[^\n]{0,60}(?:secrets|token|password|uuid4|urandom)|head[ \t]+-c[^\n]{0,40}random|bw[ \t]+get|vault[ \t]+(?:kv[ \t]+get|read|token)|chamber[ \t]+read|"
     r"gh[ \t]+auth[ \t]+token|glab[ \t]+auth|gcloud[ \t]+auth[ \t]+(?:application-default[ \t]+)?print|gcloud[ \t]+secrets|az[ \t]+keyvault|"
     r"az[ \t]+account[ \t]+get-access-token|aws[ \t]+secretsmanager|aws[ \t]+ssm|aws[ \t]+ecr[ \t]+get-login-password|heroku[ \t]+config:get|"
     r"heroku[ \t]+auth:token|security[ \t]+find-|secret-tool[ \t]+lookup|kubectl[ \t][^\n]{0,120}(?:create[ \t]+token|secret)|"

@@ -14,7 +14,7 @@ from foldline.redact.pattern_rows import row
 
 HEADERS = (
     row("auth header", "earer", r"\b[Bb]earer[ \t]+(?P<v>[A-Za-z0-9._~+/=-]{16,})", "digit"),
-    row("auth header", "asic ", r"\b[Bb]asic[ \t]+(?P<v>[A-Za-z0-9+/]{12,}={0,2})(?![\w ])", "digit"),
+    row("auth header", "asic ", r"\b[Bb]asic[ \t]+(?P<v>[A-Za-z0-9+/]{12,}={0,2})(?![\w ])", "user:password"),
     row("auth header", "igest ", r"\bDigest[ \t]{1,4}[^\n]{0,300}?response=\"?(?P<v>[0-9a-f]{32,128})"),
     row(
         "auth header",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from typing import Final
 
 from foldline.redact import patterns
 from foldline.redact.command_patterns import PRINTING_COMMAND, PROMPTS
@@ -193,26 +195,33 @@ def _passes(value: str, check: str) -> bool:
     """Whether a value passes the check of its row. Placeholders and paths never pass."""
     if is_placeholder(value) or is_path(value):
         return False
-    match check:
-        case "digit":
-            return any(map(str.isdigit, value))
-        case "typed":
-            return looks_typed(value)
-        case "typed or phrase":
-            return looks_typed(value) or is_passphrase(value)
-        case "typed or app":
-            return looks_typed(value) or _APP_PASSWORD.fullmatch(value) is not None
-        case "typed or spaced":
-            return looks_typed(value.replace(" ", ""))
-        case "strong or app":
-            return looks_strong(value) or _APP_PASSWORD.fullmatch(value.replace("-", " ")) is not None
-        case "strong":
-            return looks_strong(value)
-        case "dense":
-            return is_dense(value)
-        case "random":
-            return looks_random(value)
-    return True
+    passes = _CHECKS.get(check)
+    return passes is None or passes(value)
+
+
+def _is_encoded_login(value: str) -> bool:
+    """Whether a Base64 text contains a user and a password, as in the header `Authorization: Basic`.
+
+    The text may have lost its end.
+    """
+    whole = value.rstrip("=")
+    return b":" in b64decode(whole[: len(whole) // 4 * 4])
+
+
+_CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
+    "digit": lambda value: any(map(str.isdigit, value)),
+    "typed": looks_typed,
+    "typed or phrase": lambda value: looks_typed(value) or is_passphrase(value),
+    "typed or app": lambda value: looks_typed(value) or _APP_PASSWORD.fullmatch(value) is not None,
+    "typed or spaced": lambda value: looks_typed(value.replace(" ", "")),
+    "strong or app": lambda value: looks_strong(value) or _APP_PASSWORD.fullmatch(value.replace("-", " ")) is not None,
+    "strong": looks_strong,
+    "certain": looks_like_password,
+    "dense": is_dense,
+    "random": looks_random,
+    "user:password": _is_encoded_login,
+}
+"""The checks of a value that rows can name. `_hits_of_row` has the checks that need the text around the value."""
 
 
 def find_in_urls(searched: SearchedText) -> Iterator[Hit]:

@@ -76,6 +76,8 @@ _SCHEME_STARTS = frozenset("BTADNOEbtadnoe")
 _HARMLESS_RUN = re.compile(r"""[^\s"'`,;&<>\\(){}\[\]|/]{0,160}""")
 _TEST_NAME = re.compile(rf"Test|test_|\S*/|{patterns.TECHNICAL_WORD.pattern}", re.IGNORECASE)
 """The start of a test name, which may follow `PASS:` in the output of tests."""
+_PASSED_TEST = re.compile(r"(?:[ \t]{0,16}--- |\w{1,12}: |- |)PASS:[ \t]+")
+"""The text between the start of a line and the name of a test that passed."""
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d[A-Za-z]")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[.:?!]?")
 _HARMLESS_STARTS = (
@@ -350,7 +352,7 @@ def _is_value(  # noqa: PLR0913
         return False
     if is_path(value[0]):
         return False
-    if name == "pass" and not whole and _TEST_NAME.match(value[0]):
+    if name == "pass" and not whole and _is_test_name(text, value):
         return False
     if name in ("secret", "credential") and not whole and is_words(value[0]) and value[0].islower():
         return False  # the value is the name of a stored secret, as in `existingSecret: db-credentials-v2`
@@ -359,6 +361,14 @@ def _is_value(  # noqa: PLR0913
     if found["sign"] in ("-", "–", "—"):
         return looks_strong(value[0])
     return _is_secret(value[0], text[value.end() : value.end() + 1], strong=strong, whole=whole)
+
+
+def _is_test_name(text: str, value: re.Match[str]) -> bool:
+    """Whether a value after `pass` is the name of a test that passed: `PASS: src/queue.py`, `--- PASS: retry-v2`."""
+    if _TEST_NAME.match(value[0]):
+        return True
+    line = text.rfind("\n", max(0, value.start() - 40), value.start()) + 1 or max(0, value.start() - 40)
+    return _PASSED_TEST.fullmatch(text, line, value.start()) is not None and is_words(value[0])
 
 
 def _is_secret(value: str, after: str, *, strong: bool, whole: bool) -> bool:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from foldline.redact.pattern_rows import row
 
+_ACCOUNT = r"(?i:ssid|user(?:name)?|login|account|wi-?fi|network)\b"
+_LABEL = r"(?i:password|passwd|passphrase|pass|pwd|pw)"
+
 OUTPUTS = (
     row(
         "secret",
@@ -82,11 +85,19 @@ OUTPUTS = (
     ),
     row(
         "credential",
-        " with |\twith|with\t| / |\t/|/\t",
-        r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}(?:/|with)[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
+        " / |\t/|/\t",
+        r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}/[ \t]{1,2}(?:pw |pass |password )?(?P<v>[^\s`\"',/]{6,100})",
         "typed",
         words="admin|root|user",
-        probe=r"(?:admin|root|user)(?:istrator|name)?[ \t]{1,2}(?:/|with)[ \t]",
+        probe=r"(?:admin|root|user)(?:istrator|name)?[ \t]{1,2}/[ \t]",
+    ),
+    row(
+        "credential",
+        " with |\twith|with\t",
+        r"(?:admin(?<!\wadmin)(?:istrator)?|root(?<!\wroot)|user(?<!\wuser)(?:name)?)[ \t]{1,2}with[ \t]{1,2}(?:pw |pass )?(?P<v>[^\s`\"',/]{6,100})",
+        "strong",
+        words="admin|root|user",
+        probe=r"(?:admin|root|user)(?:istrator|name)?[ \t]{1,2}with[ \t]",
     ),
     row(
         "password",
@@ -133,8 +144,22 @@ OUTPUTS = (
     row(
         "password",
         "SSID|ssid|ser|ogin|ccount|ifi|etwork",
-        r"(?i:ssid|user(?:name)?|login|account|wi-?fi|network)\b[^\n]{0,80}?[,;/ ](?i:password|passwd|pass|pw|pwd|passphrase)[ \t:=]+[`\"']?(?P<v>[^\s`\"',]{5,80})",
+        rf"{_ACCOUNT}[^\n]{{0,80}}?[,;/ ](?!PASS:){_LABEL}[ \t]{{0,4}}[:=][ \t:=]{{0,4}}[`\"']?(?P<v>(?![\[({{<])[^\s`\"',]{{5,80}})",
         "typed",
+        words="pass|pw",
+    ),
+    row(
+        "password",
+        "SSID|ssid|ser|ogin|ccount|ifi|etwork",
+        rf"{_ACCOUNT}[^\n]{{0,80}}?[,;/][ \t]{{0,4}}(?i:password|passwd|passphrase)[ \t]+[`\"']?(?P<v>[^\s`\"',]{{5,80}})",
+        "typed",
+        words="pass",
+    ),
+    row(
+        "password",
+        "SSID|ssid|ser|ogin|ccount|ifi|etwork",
+        rf"{_ACCOUNT}[^\n]{{0,80}}?[,;/ ]{_LABEL}[ \t]+[`\"']?(?P<v>[^\s`\"',]{{5,80}})",
+        "certain",
         words="pass|pw",
     ),
     row(
