@@ -12,7 +12,7 @@ from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.extract.facts import Facts
 from foldline.digest.local import local_digest_text, with_certain_facts
 from foldline.digest.markup import HEADINGS
-from foldline.digest.turns import shorten_request
+from foldline.digest.shortening import shorten_request
 from foldline.fold import Digest, Fold, Loss
 from foldline.message import Message, assistant, user
 from foldline.policy import Policy

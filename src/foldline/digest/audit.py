@@ -67,7 +67,7 @@ class _AuditedDigest(_ShownText):
             for index in indexes:
                 self.entries[index] = f"{self.entries.get(index, '')}\n{words}"
             if speaker:
-                quoted.update(turn_entry(speaker, words, indexes[0]).split("\n"))
+                quoted.update(turn_entry(speaker, words, indexes[:1]).split("\n"))
         by_model = [] if is_local_digest(text) else [line for line in text.split("\n") if line not in quoted]
         self.by_model = _ShownText("\n".join(by_model))
 

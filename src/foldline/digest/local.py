@@ -1,92 +1,68 @@
 """Writes the local digest: a digest from facts, without a model. The local digest is deterministic and takes
 milliseconds to write.
 
-First all sections except the carryover get their shares of the budget. Then the carryover gets the rest.
+Each section gets a share of the room that the sections before it leave, and the carryover gets the rest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from foldline.digest.audit import audit
-from foldline.digest.carryover import carryover_lines
+from foldline.digest.carryover import Carryover
 from foldline.digest.checks import no_gain
 from foldline.digest.digest_request import DigestRequest, FoldRefused
+from foldline.digest.earlier_digest import carry_digest
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.extract.facts import Facts
-from foldline.digest.markup import INDENT, REFERENCE, body_of, quote, remove_instructions
+from foldline.digest.markup import REFERENCE, remove_instructions
 from foldline.digest.status import Status
 from foldline.digest.turn_writer import TurnWriter
-from foldline.digest.turns import without_code
 from foldline.fold import Digest, Loss
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
 from foldline.redact.redact import clean_text, redact
 
-_OPEN_WORK = "Open work"
 USER_WORDS, _NAMES = "User's words", "Names"
 """Sections that are added to a model's digest: what the user said, and the carryover."""
-ORDER: tuple[str, ...] = ("Earlier digest", "Turns", USER_WORDS, "Status", "Plan", "Files changed")
-ORDER += ("Carryover", "Calls", _NAMES)
-"""The sections of a local digest, in their order. If the text is too long, the last sections lose lines first."""
-_CHRONOLOGICAL = ("Turns", USER_WORDS)
-"""Sections whose entries are in the order of time. If the text is too long, they lose their oldest entries, but the
-first entry is lost last. Other sections lose their last lines.
-"""
-SHARES = {
+ORDER = ("Earlier digest", "Turns", USER_WORDS, "Status", "Plan", "Files changed", "Carryover", "Calls", _NAMES)
+"""The sections of a digest, in their order."""
+_SHARES = {
     "Earlier digest": (0.3, 0.3),
     "Status": (0.1, 0.1),
-    _OPEN_WORK: (0.1, 0.3),
     "Plan": (0.06, 0.06),
     "Files changed": (0.06, 0.04),
-    "Turns": (0.62, 0.05),
+    "Turns": (0.54, 0.05),
     "Calls": (0.55, 0.9),
+    "Carryover": (1.0, 1.0),
 }
-"""The largest share of the budget that each section may take: in a large digest, and in a tiny digest.
+"""The sections of a local digest, in the order in which they are written.
 
-A digest with at least `_LARGE_CHARS` characters is large. For smaller digests, the share is interpolated. Open work is
-the first part of the section "Status". The shares of "Turns" and "Calls" are shares of the room that the sections
-before them leave. The rest is for the carryover.
+The numbers are the largest share of the free room that a section may take: in a digest with at least `_LARGE_CHARS`
+characters, and in a tiny digest. Between the two, the share is interpolated.
 """
-_LARGE_CHARS, _MAX_CALLS_CHARS = 7_000, 2_000
-_ADDED_SHARES = {"Status": 0.25, "Files changed": 0.25, USER_WORDS: 0.8}
-"""The sections that are added to a model's digest, and the largest share of the free room that each may take.
-
-`USER_WORDS` comes last, so its share is a share of the room that is free after the other two sections.
-"""
+_ADDED_SHARES = {"Status": (0.25, 0.25), "Files changed": (0.3, 0.3), USER_WORDS: (0.8, 0.8)}
+"""The same for the sections that are added to every digest of a model."""
 ADDED_SECTIONS = re.compile(rf"^# (?:{'|'.join(_ADDED_SHARES)})$", re.MULTILINE)
 """The headings of the sections that are added to a model's digest."""
-_MAX_TURNS_SHARE, _LEAST_TURNS_SHARE = 0.97, 0.5
-"""If the first and the newest prompts are long, the section "Turns" of a large digest gets more than its share.
+_LARGE_CHARS, _MAX_CALLS_CHARS, _HEADING_CHARS, _MIN_CHARS = 7_000, 2_000, 14, 60
+"""Numbers of characters: of a large digest, the most for calls, of a heading, and the least room that is used."""
+_PROMPTS_SHARES = (0.97, 0.55)
+"""If the first and the newest prompts are long, the section "Turns" takes more than its share.
 
-It gets the length of these prompts and of the newest replies, but at most the share `_MAX_TURNS_SHARE` of the free
-room. In a small digest, it gets enough room for these prompts and replies in a short form, but at most the share
-`_LEAST_TURNS_SHARE` of the free room.
-"""
-_MIN_EARLIER_SHARE, _PROMPTS_SHARE = 0.1, 0.8
-"""Limits for an earlier digest, as shares of the room.
-
-The earlier digest, the first prompt and the newest prompts together get at most `_PROMPTS_SHARE`. If these prompts are
-long, the earlier digest is shortened, but not below `_MIN_EARLIER_SHARE`.
-"""
-_HEADING_CHARS, _MIN_CHARS, _LABEL_CHARS = 14, 60, 60
-"""Numbers of characters.
-
-They are the length of a heading, the least room for a carryover, and the maximum length of the file or command at the
-start of a line.
+In a large digest, it takes at most the first of these shares of the free room, so that the prompts are quoted verbatim.
+In a smaller digest, it takes at most the second share, so that all these prompts are shown.
 """
 _MIN_TOKENS, _MAX_SHARE = 160, 0.75
 """If the budget has fewer tokens than `_MIN_TOKENS`, the digest has no sections.
 
 A digest has at most the share `_MAX_SHARE` of the tokens that leave the view.
 """
-_SAFE = 1.2
-"""Safety factor for numbers of characters that are estimated from tokens.
-
-Free room is divided by it, and a surplus is multiplied by it.
-"""
+_FULL, _ATTEMPTS = 0.98, 4
+"""A text that takes less than the share `_FULL` of its budget is written again with more room, `_ATTEMPTS` times."""
 
 CountTokens = Callable[[str], int]
 
@@ -110,53 +86,29 @@ def write_local_digest(
     if cause and request.on_failure == "keep":
         return FoldRefused(cause)
     facts = request.facts or extract_facts(request.messages, request.first_index)
-    if request.plain_list:
-        return _plain_list_digest(request, facts, cause)
-    before = (redact(request.prior_digest) if request.facts is None else "", *partial_digests)
+    first, plain = request.header or request.scope.header, request.plain_list
+    prior = redact(request.prior_digest) if plain or request.facts is None else ""
+    if plain:  # there is no record, so the prior digest itself is kept
+        lengths = accumulate(request.count_tokens(line) + 1 for line in prior.split("\n"))
+        count = sum(length <= request.max_tokens // 2 for length in lengths)
+        first, prior = "\n".join(filter(None, (first, *prior.split("\n")[: max(1, count)]))), ""
     text = local_digest_text(
         facts,
         max_tokens=request.max_tokens,
         count_tokens=request.count_tokens,
-        header=f"{request.header or request.scope.header}\n{REFERENCE}",
-        prior_digest="\n".join(filter(None, before)),
+        header=first if plain else f"{first}\n{REFERENCE}",
+        prior_digest="\n".join(filter(None, (prior, *partial_digests))),
         kept_indexes=request.kept_indexes,
         cut=request.cut,
     )
     text, _ = remove_instructions(text.partition("\n")[2], allowed=facts.user_text, has_turns=True)
+    text = without_handles(text) if plain else text
     message = request.scope.message(text, header=request.header, role=request.role)
     tokens = request.count_tokens(message.text)
-    if 0 < request.covered_tokens <= tokens:
+    if not plain and 0 < request.covered_tokens <= tokens:
         return FoldRefused(no_gain(tokens, request.covered_tokens))
-    loss = audit(text, facts, kept_indexes=request.kept_indexes)
-    # every line is a quotation, so no claim lacks a source
-    return Digest(message=message, cause=cause, loss=replace(loss, unsourced=()))
-
-
-def _plain_list_digest(request: DigestRequest, facts: Facts, cause: str) -> Digest:
-    """The local digest for a plain list of messages, which has no record.
-
-    The digest begins with the prior digest, which takes at most half of the budget.
-    """
-    header, count_tokens = request.header or request.scope.header, request.count_tokens
-    lines: list[str] = []
-    for line in redact(request.prior_digest).split("\n"):
-        if lines and count_tokens("\n".join([*lines, line])) > request.max_tokens // 2:
-            break
-        lines.append(line)
-    prior = "\n".join(lines).strip()
-    text = local_digest_text(
-        facts,
-        max_tokens=max(1, request.max_tokens - count_tokens(prior)),
-        count_tokens=count_tokens,
-        header=header,
-        kept_indexes=request.kept_indexes,
-    )
-    text = without_handles(text.removeprefix(header).strip())
-    text, _ = remove_instructions(text, allowed=facts.user_text, has_turns=True)
-    if not (facts.facts or facts.identifiers or facts.turns):
-        text = text.partition("\n")[0]
-    text = "\n".join(filter(None, (prior, text)))
-    return Digest(message=request.scope.message(text, header=request.header), cause=cause)
+    loss = None if plain else replace(audit(text, facts, kept_indexes=request.kept_indexes), unsourced=())
+    return Digest(message=message, cause=cause, loss=loss)  # every line is a quotation, so no claim lacks a source
 
 
 def local_digest_text(  # noqa: PLR0913 (keyword arguments)
@@ -174,20 +126,20 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
     By default, the digest covers all messages that `facts` covers. Messages in `kept_indexes` stay in the view
     verbatim, so their facts are left out. `prior_digest` is the digest of the messages before index `facts.first`.
     """
-    kept = frozenset(kept_indexes)
-    first_index, end = facts.first, facts.end if cut is None else cut
-    inside = sum(first_index <= index < end for index in kept)
-    counted = ""
-    if end > first_index:
-        count = end - first_index - inside + facts.marks.get("condensed", 0)
-        counted = condensed_messages(count, handle(first_index, end - 1), partly=inside > 0)
-    head = "\n".join(filter(None, (header, counted)))
-    first = header.partition("\n")[0]
-    text = ""
-    if max_tokens >= _MIN_TOKENS and count_tokens(head) <= max_tokens:
-        text = _LocalDigest(facts, max_tokens, count_tokens, kept).write(head, prior_digest)
-    shorter = (head, "\n".join(filter(None, (first, counted))))
-    return next((each for each in (text, *shorter) if each and count_tokens(each) <= max_tokens), first)
+    kept, first, end = frozenset(kept_indexes), facts.first, facts.end if cut is None else cut
+    inside, counted = sum(first <= index < end for index in kept), ""
+    if end > first:
+        count = end - first - inside + facts.marks.get("condensed", 0)
+        counted = condensed_messages(count, handle(first, end - 1), partly=inside > 0)
+    first_line = header.partition("\n")[0]
+    heads = ["\n".join(filter(None, (line, counted))) for line in (header, first_line)]
+    head = next((each for each in heads if count_tokens(each) <= max_tokens), first_line)
+    if max_tokens < _MIN_TOKENS or head != heads[0]:
+        return head
+    before = facts.earlier_digest
+    earlier = [prior_digest, before.text if before and before.message_index not in kept else ""]
+    sections = _Sections(facts, kept, "\n".join(filter(None, earlier)))
+    return _fitted(head, max_tokens, count_tokens, lambda room: sections.write(head, room, _SHARES))
 
 
 def with_certain_facts(  # noqa: PLR0913 (keyword arguments)
@@ -206,113 +158,95 @@ def with_certain_facts(  # noqa: PLR0913 (keyword arguments)
     text still shows less than the share `min_coverage` of all facts, identifiers are added. If `plain_list` is true
     (see `DigestRequest`), nothing except open work is added.
     """
-    digest = _LocalDigest(facts, max_tokens, count_tokens, frozenset(kept_indexes))
-    before = audit(text, facts, kept_indexes=kept_indexes)
-    longer = digest.add_to(text, min_coverage=min_coverage, plain_list=plain_list)
-    after = audit(longer, facts, kept_indexes=kept_indexes)
+    kept = frozenset(kept_indexes)
+    sections = _Sections(facts, kept, only_user=True, only_open=plain_list)
+
+    def write(room: int) -> str:
+        longer = sections.write(text, room, _ADDED_SHARES)
+        if not plain_list and audit(longer, facts, kept_indexes=kept).coverage < min_coverage:
+            longer = sections.write(text, room, {**_ADDED_SHARES, _NAMES: (1.0, 1.0)})
+        return longer
+
+    longer = _fitted(text, max_tokens, count_tokens, write)
+    before, after = (audit(each, facts, kept_indexes=kept) for each in (text, longer))
     return longer, replace(after, carried=after.kept - before.kept, unsourced=before.unsourced)
 
 
-class _LocalDigest:
-    def __init__(self, facts: Facts, max_tokens: int, count_tokens: CountTokens, kept: Collection[int]) -> None:
-        self.facts, self.max_tokens, self.count_tokens, self.kept = facts, max_tokens, count_tokens, kept
-        self.status = Status(facts, kept)
-        self.sections: dict[str, list[str]] = {}
+class _Sections:
+    """The sections that can be written from facts.
 
-    def write(self, head: str, prior_digest: str) -> str:
-        """The whole text of the digest. Room is given to the most important sections first."""
-        words = [text for turn in self.facts.turns[-3:] for text in (turn.prompt, *(it.text for it in turn.words))]
-        sample = "\n".join([head, *words, *(call.text for call in self.facts.calls.values())])
-        per_token = len(sample) / max(1, self.count_tokens(sample))
-        turns = TurnWriter(self.facts.turns, self.kept)
-        self._fill(int((self.max_tokens - self.count_tokens(head)) * per_token), turns, prior_digest)
-        text = self._text(head)
-        per_token = len(text) / max(1, self.count_tokens(text))
-        if (left := self._left(text, per_token)) < 0:
-            self.sections["Turns"] = turns.write(_cost(self.sections["Turns"]) + int(left * _SAFE))
-            text = self._text(head)
-        if (left := self._left(text, per_token) - _HEADING_CHARS) > _MIN_CHARS:
-            self.sections["Carryover"] = carryover_lines(self.facts, self.kept, text, left, self._label)
-        if (left := self._left(self._text(head), per_token)) > _MIN_CHARS:  # make the turns longer
-            before = self.sections["Turns"]
-            self.sections["Turns"] = turns.write(_cost(before) + int(left / _SAFE))
-            if self.count_tokens(self._text(head)) > self.max_tokens:
-                self.sections["Turns"] = before
-        return self._truncated(head)
+    `only_user` leaves the agent's words out of the turns. `only_open` leaves out everything except open work.
+    """
 
-    def _left(self, text: str, per_token: float) -> int:
-        return int((self.max_tokens - self.count_tokens(text)) * per_token)
+    def __init__(
+        self,
+        facts: Facts,
+        kept: Collection[int],
+        earlier: str = "",
+        *,
+        only_user: bool = False,
+        only_open: bool = False,
+    ) -> None:
+        status = Status(facts, kept)
+        carryover, self.turns = Carryover(facts, kept, status.label), TurnWriter(facts.turns, kept, only_user=only_user)
+        self._writers: dict[str, Callable[[int, str], list[str]]] = {
+            "Earlier digest": lambda room, _: carry_digest(earlier, room),
+            "Turns": lambda room, _: self.turns.write(room),
+            USER_WORDS: lambda room, _: self.turns.write(room),
+            "Status": lambda room, shown: _fitting(status.lines(shown), room),
+            "Plan": lambda room, _: _fitting(status.plan_lines(), room),
+            "Files changed": lambda room, _: _fitting(status.file_lines(), room),
+            "Calls": lambda room, _: _fitting(status.call_lines(), min(room, _MAX_CALLS_CHARS)),
+            "Carryover": carryover.write,
+            _NAMES: carryover.write,
+        }
+        if only_open:
+            self._writers = {"Status": lambda room, shown: _fitting(status.open_lines(shown), room)}
 
-    def _fill(self, room: int, turns: TurnWriter, prior_digest: str) -> None:
-        """Write all sections except the carryover, in at most `room` characters."""
-        status, sections, grown = self.status, self.sections, min(1.0, room / _LARGE_CHARS)
-        shares = {name: grown * large + (1 - grown) * small for name, (large, small) in SHARES.items()}
-        earlier = self.facts.earlier_digest
-        texts = [prior_digest, earlier.text if earlier and earlier.message_index not in self.kept else ""]
-        prompts = turns.important_chars if grown == 1 else 0
-        most = max(_MIN_EARLIER_SHARE * room, min(shares["Earlier digest"] * room, _PROMPTS_SHARE * room - prompts))
-        sections["Earlier digest"] = carry_digest("\n".join(filter(None, texts)), int(most))
-        waiting = _fitting([line for line, _ in status.open_lines()], int(room * shares[_OPEN_WORK]))
-        used = sum(len(line) + 1 for line in waiting)
-        sections["Status"] = waiting + _fitting(status.outcome_lines(), int(room * shares["Status"]) - used)
-        for name, lines in (("Plan", status.plan_lines()), ("Files changed", status.file_lines())):
-            sections[name] = _fitting(lines, int(room * shares[name]))
-        left = room - sum(map(_cost, sections.values())) - _HEADING_CHARS
-        told = min(int(left * _MAX_TURNS_SHARE), prompts)
-        least = min(int(left * _LEAST_TURNS_SHARE), turns.least_chars)
-        sections["Turns"] = turns.write(max(int(left * shares["Turns"]), told, least))
-        left = room - sum(map(_cost, sections.values()))
-        sections["Calls"] = _fitting(status.call_lines(), min(int(left * shares["Calls"]), _MAX_CALLS_CHARS))
+    def write(self, head: str, room: int, shares: Mapping[str, tuple[float, float]]) -> str:
+        """The text `head`, followed by sections in at most `room` characters."""
+        found, left, grown = dict[str, list[str]](), room, min(1.0, room / _LARGE_CHARS)
+        prompts_chars = self.turns.needed_chars(verbatim=grown == 1)
+        prompts_share = _PROMPTS_SHARES[grown < 1]
+        for name, (large, tiny) in shares.items():
+            most = int(left * (grown * large + (1 - grown) * tiny)) - _HEADING_CHARS
+            prompts = min(prompts_chars, int(left * prompts_share))
+            if name == "Earlier digest":
+                most = max(most // 3, min(most, int(left * prompts_share) - prompts))
+            elif name == "Turns":
+                most = max(most, prompts)
+            if most > _MIN_CHARS and (write := self._writers.get(name)):
+                found[name] = write(most, _text(head, found))
+                left -= _cost(found[name])
+        if "Turns" in found and left > _MIN_CHARS:  # make the turns longer
+            found["Turns"] = self.turns.write(_cost(found["Turns"]) + left - _HEADING_CHARS)
+        return _text(head, found)
 
-    def add_to(self, text: str, *, min_coverage: float, plain_list: bool) -> str:
-        """A model's text, followed by sections that are written from the record."""
-        status, used = self.status, self.count_tokens(text)
-        room = int((self.max_tokens - used) * len(text) / max(1, used)) - 3 * _HEADING_CHARS
-        waiting = [line for line, name in status.open_lines() if name not in text]
-        if plain_list:
-            self.sections["Status"] = waiting
-            return self._truncated(text)
-        for name, lines in (("Status", [*waiting, *status.outcome_lines()]), ("Files changed", status.file_lines())):
-            self.sections[name] = _fitting(lines, int(room * _ADDED_SHARES[name]))
-        left = room - sum(map(_cost, self.sections.values()))
-        words = TurnWriter(self.facts.turns, self.kept, only_user=True).write(int(left * _ADDED_SHARES[USER_WORDS]))
-        self.sections[USER_WORDS] = words
-        left -= _cost(words)
-        longer = self._text(text)
-        if left > _MIN_CHARS and audit(longer, self.facts, kept_indexes=self.kept).coverage < min_coverage:
-            self.sections[_NAMES] = carryover_lines(self.facts, self.kept, longer, left, self._label)
-        return self._truncated(text)
 
-    def _label(self, source: str) -> str:
-        """The start of a line: the name of a file or a command. A long path loses its start, a long command its end."""
-        shown = self.status.short_path(source)
-        if len(shown) > _LABEL_CHARS:
-            start, end = shown[:_LABEL_CHARS].rpartition(" ")[0], shown[-_LABEL_CHARS:].partition("/")[2]
-            shown = f"{start} …" if " " in shown else f"…/{end}"
-        return f"{quote(shown)}: " if shown else ""
+def _text(head: str, sections: Mapping[str, list[str]]) -> str:
+    """The text of a digest. A heading without lines is left out."""
+    parts = [[f"# {name}", *sections[name]] for name in ORDER if sections.get(name)]
+    return "\n".join(filter(None, [head, *(line for part in parts for line in part)]))
 
-    def _text(self, head: str) -> str:
-        """The digest's text. A heading without lines is left out."""
-        lines = [head] if head else []
-        for name in ORDER:
-            if found := self.sections.get(name):
-                lines += [f"# {name}", *found]
-        return "\n".join(lines)
 
-    def _truncated(self, head: str) -> str:
-        """The text without secrets and escape sequences.
+def _fitted(head: str, max_tokens: int, count_tokens: CountTokens, write: Callable[[int], str]) -> str:
+    """The text that `write` returns for the number of characters with which the text fits into `max_tokens`.
 
-        If the text does not fit the budget, lines are dropped from its sections, the last section first.
-        """
-        text, sections = self._text(head), self.sections
-        while (used := self.count_tokens(text)) > self.max_tokens and any(sections.values()):
-            excess = len(text) * (used - self.max_tokens) // used
-            while excess >= 0 and any(sections.values()):
-                name = next(name for name in reversed(ORDER) if sections.get(name))
-                oldest = min(1, len(sections[name]) - 1)  # the first prompt is removed last
-                excess -= len(sections[name].pop(oldest if name in _CHRONOLOGICAL else -1))
-            text = self._text(head)
-        return clean_text(text)
+    The text has no secrets and no escape sequences. If nothing fits, it is only the text `head`.
+    """
+    used_by_head, best = count_tokens(head), head
+    budget = max_tokens - used_by_head
+    room = budget * len(head) // max(1, used_by_head)
+    for attempt in range(room):
+        text = clean_text(write(room))
+        used = count_tokens(text)
+        if used <= max_tokens:
+            best = max(best, text, key=len)
+            if attempt >= _ATTEMPTS or used >= _FULL * max_tokens or len(text) < _FULL * (len(head) + room):
+                break
+        wanted = int(room * budget / max(1, used - used_by_head))
+        room = wanted if used <= max_tokens else min(wanted, int(room * _FULL))
+    return best
 
 
 def _fitting(lines: Iterable[str], room: int) -> list[str]:
@@ -327,64 +261,3 @@ def _fitting(lines: Iterable[str], room: int) -> list[str]:
 
 def _cost(lines: Collection[str]) -> int:
     return sum(map(len, lines)) + len(lines) + (_HEADING_CHARS if lines else 0)
-
-
-# Carrying an earlier digest of a model or of the client into the new digest
-
-_ANALYSIS, _SUMMARY = "Analysis:\n", "\nSummary:\n"
-_PART_HEADING = re.compile(r"(?:#{1,4} |\d{1,2}\. |\*\*)")
-_IMPORTANT = re.compile(r"\b(?:request|intent|goal|objective|user|pending|current|next|todo)", re.IGNORECASE)
-_WEIGHT = 4
-"""A part whose heading matches `_IMPORTANT` gets this many times the room of another part."""
-
-
-def carry_digest(text: str, room: int) -> list[str]:
-    """The lines of an earlier digest, escaped, in at most `room` characters.
-
-    If a client wrote an analysis before its summary, the analysis is left out, because the summary repeats it. If the
-    digest does not fit, code in fences is left out. If it still does not fit, lines are removed at the end of each part
-    under a heading.
-    """
-    text = body_of(text)
-    if 0 <= text.find(_ANALYSIS) < (at := text.find(_SUMMARY)):
-        text = text[at + len(_SUMMARY) :]
-    lines = _escaped(text)
-    if _cost(lines) > room:
-        lines = _escaped(without_code(text))
-    if _cost(lines) <= room:
-        return lines
-    parts: list[list[str]] = [[]]
-    for line in lines:
-        if _PART_HEADING.match(line.strip()) and not line.startswith(INDENT * 2):
-            parts.append([])
-        parts[-1].append(line)
-    weights = [_WEIGHT if part and _IMPORTANT.search(part[0]) else 1 for part in parts]
-    kept, weight = dict[int, list[str]](), sum(weights)
-    for place in sorted(range(len(parts)), key=lambda place: _cost(parts[place]) / weights[place]):
-        taken = _first_lines(parts[place], room * weights[place] // weight)
-        kept[place] = taken if len(taken) > 1 or len(parts[place]) == 1 else []
-        room -= _cost(kept[place])
-        weight -= weights[place]
-    return [line for place in sorted(kept) for line in kept[place]]
-
-
-def _escaped(text: str) -> list[str]:
-    """The lines of a text, escaped so that none of them looks like a heading or an entry of a digest."""
-    lines = []
-    for line in text.split("\n"):
-        indent = INDENT * (1 + min(2, (len(line) - len(line.lstrip())) // 2))
-        if words := quote(line):
-            lines.append(indent + words)
-    return lines
-
-
-def _first_lines(lines: list[str], room: int) -> list[str]:
-    """The first lines that fit into `room` characters. If much of the next line fits, its beginning is added."""
-    taken = list[str]()
-    for line in lines:
-        shown = line if len(line) < room or room < _MIN_CHARS else f"{line[: room - 4].rpartition(' ')[0]} …"
-        room -= len(shown) + 1
-        if room < 0:
-            break
-        taken.append(shown)
-    return taken

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from foldline.digest.shortening import shorten
 from foldline.errors import ConfigError
 from foldline.message import Message, user
 from foldline.placeholders import REMOVED_ORDER, condensed_count, without_imitations
-from foldline.plan.timeline import handle, handles_of
+from foldline.plan.timeline import handles_of
 from foldline.policy import Policy
 
 _SECTIONS = ("Objective", "Guardrails", "Status (Shipped / Active / Stuck)", "Rationale", "Plan", "Carryover")
@@ -118,11 +119,9 @@ _HANDLE_RANGE = re.compile(r"#(\d+)(?:-(\d+))?")
 
 
 def entry(text: str, indexes: Iterable[int], *, max_chars: int = _ENTRY_CHARS) -> str:
-    """A text of the transcript as one entry, with the handles of its messages. A long text is cut between two words."""
-    shown = quote(" / ".join(filter(None, map(str.strip, text[: 2 * max_chars].split("\n")))))
-    if len(shown) > max_chars:
-        shown = shown[:max_chars].rsplit(" ", 1)[0] + " …"
-    return f"- {shown} [{handles_of(indexes)}]"
+    """A text of the transcript as one entry, with the handles of its messages."""
+    line = " / ".join(filter(None, map(str.strip, text.split("\n"))))
+    return f"- {quote(shorten(line, max_chars))} [{handles_of(indexes)}]"
 
 
 def quote_lines(text: str) -> str:
@@ -130,13 +129,14 @@ def quote_lines(text: str) -> str:
     return "\n".join([line for line in map(quote, _LINE_ENDS.split(text)) if line])
 
 
-def turn_entry(speaker: str, text: str, index: int) -> str:
-    r"""Escaped words of the user or the agent as an entry. The lines after the first are indented.
+def turn_entry(kind: str, text: str, indexes: Iterable[int]) -> str:
+    r"""Escaped words of the user or the agent, or a run, as an entry. The lines after the first are indented.
 
-    >>> turn_entry("user", "Fix it.\nThen stop.", 0)
+    >>> turn_entry("user", "Fix it.\nThen stop.", [0])
     'User: Fix it.\n  Then stop. [#1]'
     """
-    return f"{SPEAKERS[speaker]}: {text.replace(chr(10), chr(10) + INDENT)} [{handle(index, index)}]"
+    label = SPEAKERS.get(kind) or kind.capitalize()
+    return f"{label}: {text.replace(chr(10), chr(10) + INDENT)} [{handles_of(indexes)}]"
 
 
 def is_local_digest(text: str) -> bool:

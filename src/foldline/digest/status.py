@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterator
 
 from foldline.digest.extract.facts import Fact, Facts
 from foldline.digest.markup import MARKED_DONE, entry, quote
+from foldline.digest.shortening import shorten
 from foldline.plan.timeline import handles_of
 from foldline.tool_calls import is_check, strip_command
 
 _MAX_FAILURES, _MAX_PASSED, _MAX_PRODUCTS, _MAX_DONE = 6, 4, 10, 8
-_COMMAND_CHARS, _FILE_CHARS, _OPEN_WORK_CHARS = 110, 260, 500
+_COMMAND_CHARS, _FILE_CHARS, _OPEN_WORK_CHARS, _LABEL_CHARS = 110, 260, 500, 60
 _MAX_NAMED_FILES = 8
 _MAX_ROOT_CHARS = 1_000
 """Maximum length of a common root in characters.
@@ -40,15 +41,21 @@ class Status:
         """A path without the common root of the files (see `common_root`)."""
         return path.removeprefix(self.root) if self.root else path
 
-    def open_lines(self) -> Iterator[tuple[str, str]]:
-        """Calls without a result and background work without a report, each with its id."""
-        for fact in self._facts.open_work(self._kept):
-            yield entry(fact.text, fact.indexes, max_chars=_OPEN_WORK_CHARS), fact.note
+    def label(self, source: str) -> str:
+        """The start of a line: the name of a file or a command."""
+        return f"{quote(shorten(self.short_path(source), _LABEL_CHARS))}: " if source else ""
 
-    def outcome_lines(self) -> Iterator[str]:
-        """Lines that say what failed, what was produced, what passed, and what was changed after the last commit or
-        check.
+    def open_lines(self, shown: str = "") -> Iterator[str]:
+        """Calls without a result and background work without a report, if the text `shown` does not name their ids."""
+        for fact in self._facts.open_work(self._kept):
+            if fact.note not in shown:
+                yield entry(fact.text, fact.indexes, max_chars=_OPEN_WORK_CHARS)
+
+    def lines(self, shown: str = "") -> Iterator[str]:
+        """Lines that say what is open, what failed, what was produced, what passed, and what was changed after the
+        last commit or check.
         """
+        yield from self.open_lines(shown)
         passed, failed = sorted(self.newest("passed"), key=lambda fact: not is_check(fact.text)), self.newest("failed")
         last_passed = max([fact.indexes[-1] for fact in passed if is_check(fact.text)], default=-1)
         failures = [*failed, *self.newest("interrupted"), *self.newest("error")]
@@ -117,7 +124,7 @@ class Status:
     def _short(self, fact: Fact) -> str:
         text = self.short_path(fact.text)
         text = strip_command(text) if is_check(text) and "cd:" not in fact.note else text
-        return text if len(text) <= _COMMAND_CHARS else f"{text[:_COMMAND_CHARS]} …"
+        return shorten(text, _COMMAND_CHARS)
 
 
 def _failed_later(passed: Fact, failed: Collection[Fact]) -> bool:

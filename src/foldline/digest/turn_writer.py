@@ -2,28 +2,18 @@
 
 The user's words have priority. The first prompt, the newest prompts and corrections are quoted verbatim if they fit.
 Other prompts are shortened, but their names and numbers are kept if possible. The agent's last words in each turn (its
-reply) come next, because they usually summarise the turn. The newest turns get more room. One scale factor determines
-all lengths, and it is chosen so that the text fits. If the smallest scale is too large, entries are left out: first
-what the agent did, then old turns. An old turn loses its reply before it loses its prompt. The newest turns keep both.
+reply) come next, because they usually summarise the turn. An old turn loses its reply before it loses its prompt. The
+newest turns keep both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from foldline.digest.markup import INDENT, quote, quote_lines, turn_entry
-from foldline.digest.turns import (
-    LIVE_TURNS,
-    RUN_KINDS,
-    USER_KINDS,
-    TurnRecord,
-    Words,
-    shorten,
-    shorten_request,
-    without_code,
-)
-from foldline.plan.timeline import handles_of
+from foldline.digest.shortening import shorten, shorten_request, without_code
+from foldline.digest.turns import LIVE_TURNS, RUN_KINDS, USER_KINDS, TurnRecord
 
 _OTHER, _PROMPT, _CORRECTION, _NEWEST, _FIRST = range(5)
 """The ranks of entries. Entries with a low rank are left out first.
@@ -36,42 +26,57 @@ _REPLY_AGING = 3
 
 So at least one reply is shown for this many prompts.
 """
-_PROMPT_CHARS, _INPUT_CHARS, _CORRECTION_CHARS, _COMMAND_TEXT_CHARS, _MIN_PROMPT_CHARS = 900, 700, 300, 300, 60
-_REPLY_CHARS = (1_900, 1_200, 1_000, 800, 650, 550, 500, 450, 400)
-"""Maximum lengths in characters of a reply, one for each of the newest turns, newest first.
+_LEAST, _LEAST_REPLY, _LEAST_CORRECTION = 60, 110, 300
+"""An entry is left out if there is less room for its text: in general, for the reply of an old turn, for a correction.
 
-The last number is also used for all older turns. Each length is multiplied by the scale.
+The numbers are in characters.
 """
-_REPLY_SHARES, _MIN_REPLY_CHARS = (0.14, 0.08, 0.06), (50, 140)
-"""Least lengths of the newest replies, newest first: shares of the room, but within the range `_MIN_REPLY_CHARS`."""
-_BETWEEN_CHARS, _BETWEEN_COUNT, _MIN_WORDS_CHARS = 240, (10, 4), 110
-"""Limits for the agent's earlier texts in a turn.
+_PROMPT_CHARS, _REPLY_CHARS, _BETWEEN_CHARS, _RUN_CHARS = 900, (1_900, 400), 240, 150
+"""Usual lengths in characters of a prompt, a reply, an earlier text of the agent in a turn, and a command.
 
-Their maximum length is `_BETWEEN_CHARS` characters, multiplied by the scale. `_BETWEEN_COUNT` is how many are shown in
-the newest and in the second newest turn. Older turns show none.
-
-If the scaled length is below half of `_MIN_WORDS_CHARS`, the text is left out. A reply gets at least `_MIN_WORDS_CHARS`
-characters if its turn is new enough (see `_REPLY_AGING`). An older reply with less room is left out, unless it is short
-enough to fit.
+The length of a reply is the first number for the newest turn, and falls to the second number for old turns.
 """
-_RUN_CHARS, _RUN_LINE_CHARS, _RUN_COUNT, _LARGE = 150, 110, (5, 3, 2), 0.6
-"""Limits for runs.
-
-A command is cut to about `_RUN_CHARS` characters, multiplied by the scale. Its output line is cut to `_RUN_LINE_CHARS`.
-`_RUN_COUNT` is the maximum number of runs in each of the three newest turns. An older turn shows only its last run, and
-only if the scale exceeds `_LARGE`.
+_WHOLE = 1_000_000
+"""The usual length of a prompt that is quoted verbatim."""
+_PASSES = ((0.0, 3), (0.075, 3), (0.0, 0), (0.25, 0), (0.5, 0), (1.0, 0), (2.0, 0), (6.0, 0))
+"""Each pass gives texts their usual lengths times a factor, as long as the room lasts. The second number is the lowest
+rank of these texts. The first two passes are for the first and the newest prompts and for the newest replies.
 """
-_FILE_COUNT = 10
-_ENTRY_CHARS = 20
-"""The approximate number of characters of an entry's speaker and handle."""
-_SCALES, _STEPS = (0.02, 6.0), 9
+_BETWEEN_COUNT, _RUN_COUNT = (10, 4), (5, 3, 2)
+"""How many earlier texts of the agent, and how many runs, are shown in the newest turns, newest first.
+
+An older turn shows no earlier text, and only its last run.
+"""
+_LINE_CHARS, _FILE_COUNT = 110, 10
+"""Maximum length of the line of a run, and maximum number of changed files in an entry."""
 
 
-class _Entry(NamedTuple):
+class _Item(NamedTuple):
+    """A text of a turn that may become an entry."""
+
     rank: int
     age: int
-    """Among entries of equal rank, those with the highest age are left out first."""
+    """Among items of equal rank, those with the highest age are left out first."""
+    kind: str
     text: str
+    indexes: tuple[int, ...]
+    usual: int
+    """The usual length of the text in the digest."""
+    least: int = 0
+    """The least length of the text. If it is 0, the text is shown only if all items with a least length are shown."""
+    end: str = ""
+    """Text that follows the shortened text."""
+
+    def entry(self, chars: int) -> str:
+        """The entry of a digest, with at most this number of characters of the text."""
+        is_user = self.kind == "user" or self.kind in USER_KINDS
+        text = self.text if is_user or len(self.text) <= chars else without_code(self.text)
+        return turn_entry(self.kind, (shorten_request if is_user else shorten)(text, chars) + self.end, self.indexes)
+
+    @property
+    def margin(self) -> int:
+        """The number of characters in the entry that are not part of the text."""
+        return len(turn_entry(self.kind, self.end, self.indexes)) + 1 + len(INDENT) * self.text.count("\n")
 
 
 class TurnWriter:
@@ -81,171 +86,93 @@ class TurnWriter:
     """
 
     def __init__(self, turns: Sequence[TurnRecord], kept_indexes: Collection[int], *, only_user: bool = False) -> None:
-        escaped = [_escape_turn(turn, kept_indexes, only_user=only_user) for turn in turns]
-        self.turns = [turn for turn in escaped if turn.prompt or turn.words or turn.files]
-        places = [place for place, turn in enumerate(self.turns) if turn.prompt]
-        self.first = places[0] if places else -1
-        self.important = sorted({*places[:1], *places[-LIVE_TURNS:]}, key=lambda place: len(self.turns[place].prompt))
-        """The turns whose prompts must be quoted verbatim, the shortest prompt first."""
-        prompts = [self.turns[place].prompt for place in self.important]
-        self.important_chars = sum(len(text) + len(INDENT) * text.count("\n") + _ENTRY_CHARS for text in prompts)
-        self.important_chars += self._reserved_chars(LIVE_TURNS * _MIN_REPLY_CHARS[1:])
-        """The number of characters for the prompts that must be quoted verbatim and for the newest replies."""
-        shortest = sum(min(len(text), _MIN_PROMPT_CHARS) + _ENTRY_CHARS for text in prompts)
-        self.least_chars = shortest + self._reserved_chars(LIVE_TURNS * _MIN_REPLY_CHARS[:1])
-        """The number of characters for the same prompts and replies if all of them are shortened."""
-        self._verbatim: dict[int, int] = {}
-        self._least_replies = [0] * LIVE_TURNS
+        shown = [_shown_part(turn, kept_indexes, only_user=only_user) for turn in turns]
+        shown = [turn for turn in shown if turn.prompt or turn.words or turn.files]
+        prompts = [turn.message_index for turn in shown if turn.prompt]
+        verbatim = {**dict.fromkeys(prompts[-LIVE_TURNS:], _NEWEST), **dict.fromkeys(prompts[:1], _FIRST)}
+        self._items = [
+            item
+            for age, turn in zip(range(len(shown))[::-1], shown, strict=True)
+            for item in _items(turn, age, verbatim)
+        ]
+        places = range(len(self._items))
+        self._order = sorted(places, key=lambda place: (-self._items[place].rank, self._items[place].age))
+
+    def needed_chars(self, *, verbatim: bool) -> int:
+        """The number of characters for the first and the newest prompts and for the newest replies.
+
+        If `verbatim` is true, the prompts are quoted verbatim. Otherwise, all these texts have their least lengths.
+        """
+        newest = [item for item in self._items if item.rank >= _NEWEST]
+        is_whole = [verbatim and item.usual == _WHOLE for item in newest]
+        chars = [
+            len(it.text) if whole else min(len(it.text), it.least) for it, whole in zip(newest, is_whole, strict=True)
+        ]
+        return sum(chars) + sum(item.margin for item in newest)
 
     def write(self, room: int) -> list[str]:
-        """The entries of all turns, oldest first, in at most `room` characters."""
-        if not self.turns or room <= 0:
-            return []
-        least, most = _MIN_REPLY_CHARS
-        self._least_replies = [min(most, max(least, int(share * room))) for share in _REPLY_SHARES]
-        self._verbatim = self._verbatim_chars(room)
-        low, high = _SCALES
-        best = self._entries(low)
-        steps = _STEPS if _cost(best) <= room else 0
-        if steps and _cost(entries := self._entries(high)) <= room:
-            return [entry.text for entry in entries]
-        for _ in range(steps):
-            scale = (low * high) ** 0.5
-            entries = self._entries(scale)
-            if _cost(entries) <= room:
-                low, best = scale, entries
-            else:
-                high = scale
-        return [entry.text for entry in _fitting(best, room)]
+        """The entries of all turns, oldest first, in at most `room` characters.
 
-    def _verbatim_chars(self, room: int) -> dict[int, int]:
-        """The number of prompt characters to quote, for each turn in `important`.
-
-        Room is given to short prompts first. The newest replies keep some room.
+        Every text first gets its least length, in the order of rank and age. Then all texts get longer step by step.
         """
-        chars = {}
-        room -= self._reserved_chars(self._least_replies) + _ENTRY_CHARS * len(self.important)
-        for done, place in enumerate(self.important):
-            length = len(self.turns[place].prompt)
-            chars[place] = min(length, max(_MIN_PROMPT_CHARS, room // (len(self.important) - done)))
-            room -= chars[place]
-        return chars
-
-    def _reserved_chars(self, limits: Sequence[int]) -> int:
-        """The room for the newest replies, if they are cut to these numbers of characters, the newest first."""
-        pairs = zip(self.turns[::-1], limits, strict=False)
-        return sum(min(len(reply.text), most) + _ENTRY_CHARS for turn, most in pairs if (reply := _reply(turn)))
-
-    def _entries(self, scale: float) -> list[_Entry]:
-        last = len(self.turns) - 1
-        return [
-            entry for place, turn in enumerate(self.turns) for entry in self._turn(place, last - place, turn, scale)
-        ]
-
-    def _turn(self, place: int, age: int, turn: TurnRecord, scale: float) -> Iterator[_Entry]:
-        if turn.prompt:
-            rank = _CORRECTION if turn.is_correction else _PROMPT
-            rank = _FIRST if place == self.first else _NEWEST if place in self._verbatim else rank
-            least = _CORRECTION_CHARS if rank == _CORRECTION else _MIN_PROMPT_CHARS
-            most = self._verbatim.get(place) or max(least, int(_PROMPT_CHARS * min(1.0, scale * 1.6)))
-            yield _Entry(rank, age, turn_entry("user", shorten_request(turn.prompt, most), turn.message_index))
-        reply = _reply(turn)
-        shown = {*_shown_work(turn, age, scale)}
-        for words in turn.words:
-            if words.kind in USER_KINDS:
-                most = int(_INPUT_CHARS * min(2.0 if age < LIVE_TURNS else 1.0, scale * 1.6))
-                text = shorten_request(words.text, max(_CORRECTION_CHARS, most))
-                yield _Entry(_CORRECTION, age, turn_entry(words.kind, text, words.message_index))
-            elif words.kind == "command":
-                text = shorten(words.text, _COMMAND_TEXT_CHARS)
-                yield _Entry(_OTHER, age, turn_entry(words.kind, text, words.message_index))
-            elif words in shown and words.kind in RUN_KINDS:
-                yield _Entry(_OTHER, age, _run_entry(words, scale))
-            elif words is reply:
-                rank = _NEWEST if age < LIVE_TURNS else _PROMPT
-                if most := self._reply_chars(words, age, scale):
-                    yield _Entry(rank, _REPLY_AGING * (age + 1), _agent_entry(words, most))
-            elif words in shown and (most := int(_BETWEEN_CHARS * scale)) >= _MIN_WORDS_CHARS // 2:
-                yield _Entry(_OTHER, age, _agent_entry(words, most))
-        if age < LIVE_TURNS and turn.files:
-            yield _Entry(_OTHER, age, _changes(turn))
-
-    def _reply_chars(self, reply: Words, age: int, scale: float) -> int:
-        """The maximum length of a reply; 0 if the reply is left out."""
-        most = int(_REPLY_CHARS[min(age, len(_REPLY_CHARS) - 1)] * scale)
-        if age < LIVE_TURNS:
-            return max(most, self._least_replies[age])
-        if _REPLY_AGING * age < len(self.turns):
-            return max(most, _MIN_WORDS_CHARS)
-        return most if most >= min(_MIN_WORDS_CHARS, len(reply.text)) else 0
+        chars = dict[int, int]()
+        for scale, lowest_rank in _PASSES:
+            for place in self._order:
+                item, given = self._items[place], chars.get(place, 0)
+                if item.rank < lowest_rank:
+                    break
+                if scale > 1 and item.kind != "agent":
+                    continue
+                around, full = 0 if given else item.margin, len(item.text)
+                wanted = min(full, max(item.least, int(item.usual * scale)), given + room - around)
+                if wanted > given and (given or wanted >= min(full, item.least or _LEAST)):
+                    chars[place] = wanted
+                    room -= wanted - given + around
+                elif item.least and not given:
+                    room = 0
+        return [self._items[place].entry(chars[place]) for place in sorted(chars)]
 
 
-def _reply(turn: TurnRecord) -> Words | None:
-    """The agent's last words in a turn; None if there are none."""
-    return next((words for words in reversed(turn.words) if words.kind == "agent"), None)
-
-
-def _shown_work(turn: TurnRecord, age: int, scale: float) -> list[Words]:
-    """The runs of a turn that are shown, and the agent's words that are shown in addition to its reply."""
-    said = [words for words in turn.words if words.kind == "agent"][:-1]
-    runs = [words for words in turn.words if words.kind in RUN_KINDS]
-    count = _RUN_COUNT[age] if age < len(_RUN_COUNT) else int(scale > _LARGE)
-    count = min(count, (age == 0) + int(8 * scale))
-    between = _BETWEEN_COUNT[age] if age < len(_BETWEEN_COUNT) else 0
-    return [*said[max(0, len(said) - between) :], *runs[max(0, len(runs) - count) :]]
-
-
-def _escape_turn(turn: TurnRecord, kept: Collection[int], *, only_user: bool) -> TurnRecord:
-    """The turn with escaped texts.
-
-    If a text contains code blocks, its `line` is set to the text without these blocks. This shorter text is shown if
-    the whole text does not fit.
-    """
-    words = [it for it in turn.words if it.message_index not in kept and (not only_user or it.kind in USER_KINDS)]
-    escaped = [
-        it._replace(text=quote(it.text), line=quote(it.line[:_RUN_LINE_CHARS]))
-        if it.kind in RUN_KINDS
-        else it._replace(text=quote_lines(it.text), line=quote_lines(without_code(it.text)) if "```" in it.text else "")
-        for it in words
-    ]
+def _shown_part(turn: TurnRecord, kept_indexes: Collection[int], *, only_user: bool) -> TurnRecord:
+    words = [it for it in turn.words if it.message_index not in kept_indexes and it.text]
     return turn._replace(
-        prompt=quote_lines(turn.prompt) if turn.message_index not in kept else "",
-        words=tuple(escaped),
-        files=() if only_user else tuple([file for file in turn.files if file[2] not in kept]),
+        prompt="" if turn.message_index in kept_indexes else turn.prompt,
+        words=tuple([it for it in words if not only_user or it.kind in USER_KINDS]),
+        files=() if only_user else tuple([file for file in turn.files if file[2] not in kept_indexes]),
     )
 
 
-def _agent_entry(words: Words, max_chars: int) -> str:
-    text = words.text if len(words.text) <= max_chars else words.line or words.text
-    return turn_entry("agent", shorten(text, max_chars), words.message_index)
-
-
-def _run_entry(words: Words, scale: float) -> str:
-    command = shorten(words.text, int(_RUN_CHARS * min(1.5, scale)) + 40)
-    shown = f"{words.kind.capitalize()}: {command}{f' → {words.line}' if words.line else ''}"
-    return f"{shown} [{handles_of((words.call_index, words.message_index))}]"
-
-
-def _changes(turn: TurnRecord) -> str:
-    names = [f"{path.rpartition('/')[2]}{f' ×{times}' if times > 1 else ''}" for path, times, _ in turn.files]
-    more = f" and {len(names) - _FILE_COUNT} more" if len(names) > _FILE_COUNT else ""
-    handles = handles_of((turn.files[0][2], turn.files[-1][2]))
-    return f"Changed: {quote(', '.join(names[-_FILE_COUNT:]))}{more} [{handles}]"
-
-
-def _cost(entries: Sequence[_Entry]) -> int:
-    return sum([len(entry.text) + 1 for entry in entries])
-
-
-def _fitting(entries: list[_Entry], room: int) -> list[_Entry]:
-    """The entries that fit. The entries with the lowest rank are left out first.
-
-    Among entries of equal rank, older entries are left out first.
-    If even the first prompt is too long, the result is empty.
-    """
-    excess, dropped = _cost(entries) - room, set[int]()
-    for place in sorted(range(len(entries)), key=lambda place: (entries[place].rank, -entries[place].age)):
-        if excess > 0:
-            dropped.add(place)
-            excess -= len(entries[place].text) + 1
-    return [entry for place, entry in enumerate(entries) if place not in dropped]
+def _items(turn: TurnRecord, age: int, verbatim: Mapping[int, int]) -> Iterator[_Item]:
+    """The items of a turn, in the order of time. `verbatim` has the ranks of the prompts that are quoted verbatim."""
+    index = turn.message_index
+    if turn.prompt:
+        rank = verbatim.get(index, _CORRECTION if turn.is_correction else _PROMPT)
+        least = _LEAST_CORRECTION if rank == _CORRECTION else _LEAST
+        usual = _WHOLE if index in verbatim else _PROMPT_CHARS
+        yield _Item(rank, age, "user", quote_lines(turn.prompt), (index,), usual, least)
+    said = [words for words in turn.words if words.kind == "agent"]
+    runs = [words for words in turn.words if words.kind in RUN_KINDS]
+    shown = {*runs[-_RUN_COUNT[min(age, len(_RUN_COUNT) - 1)] :], *said[-1:]}
+    shown |= {*said[-_BETWEEN_COUNT[age] - 1 :]} if age < len(_BETWEEN_COUNT) else set()
+    for words in turn.words:
+        kind, text, index = words.kind, quote_lines(words.text), words.message_index
+        if kind in USER_KINDS:
+            yield _Item(_CORRECTION, age, kind, text, (index,), _PROMPT_CHARS, _LEAST_CORRECTION)
+        elif kind == "command":
+            yield _Item(_OTHER, age, kind, text, (index,), _RUN_CHARS)
+        elif words not in shown:
+            continue
+        elif kind in RUN_KINDS:
+            end = f" → {quote(words.line[:_LINE_CHARS])}" if words.line else ""
+            yield _Item(_OTHER, age, kind, quote(text), (words.call_index, index), _RUN_CHARS, end=end)
+        elif words is said[-1]:
+            rank, least = (_NEWEST, _LEAST) if age < LIVE_TURNS else (_PROMPT, _LEAST_REPLY)
+            usual = max(_REPLY_CHARS[1], int(_REPLY_CHARS[0] / (1 + age / 2)))
+            yield _Item(rank, _REPLY_AGING * (age + 1), kind, text, (index,), usual, least)
+        else:
+            yield _Item(_OTHER, age, kind, text, (index,), _BETWEEN_CHARS)
+    if age < LIVE_TURNS and turn.files:
+        names = [f"{path.rpartition('/')[2]}{f' ×{times}' if times > 1 else ''}" for path, times, _ in turn.files]
+        more = f" and {len(names) - _FILE_COUNT} more" if len(names) > _FILE_COUNT else ""
+        text, indexes = quote(", ".join(names[-_FILE_COUNT:])), (turn.files[0][2], turn.files[-1][2])
+        yield _Item(_OTHER, age, "changed", text, indexes, _WHOLE, end=more)

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
-from foldline.digest.extract.identifiers import names_in
+from foldline.digest.shortening import shorten
 from foldline.human_input import is_correction
 
 USER_KINDS = frozenset({"refusal", "answer"})
@@ -142,71 +141,3 @@ class TurnLog:
         if not self.turns:
             self.turns.append(TurnRecord(index))
         return self.turns[-1]
-
-
-_GAP = "…"
-"""What is written in place of words that were left out."""
-_FIRST_WORDS, _MAX_NAMED, _MAX_SKIPPED = 3, 2, 8
-"""Limits for shortening a request to some number of characters (the room).
-
-The first `_FIRST_WORDS` words have the highest priority. If all names together are longer than `_MAX_NAMED` times the
-room, the request is mostly data, and its names are not preferred. The room counts as full when more than `_MAX_SKIPPED`
-words did not fit.
-"""
-
-
-def shorten(text: str, max_chars: int) -> str:
-    """The text, without its middle if it has more than `max_chars` characters."""
-    text = text.strip()
-    if len(text) <= max_chars:
-        return text
-    head, tail = text[: max_chars * 3 // 5], text[-(max_chars * 2 // 5) :]
-    head = head[: max(head.rfind(" "), head.rfind("\n"), len(head) * 3 // 4)].rstrip()
-    starts = [at for at in (tail.find(" "), tail.find("\n")) if 0 <= at < len(tail) // 4]
-    return f"{head} {_GAP} {tail[min(starts, default=-1) + 1 :].lstrip()}"
-
-
-def shorten_request(text: str, max_chars: int) -> str:
-    """The user's words, shortened to at most `max_chars` characters. Names and numbers are kept before other words.
-
-    >>> shorten_request("Set the port of the new service to 7013 and then look at all of the other things.", 40)
-    'Set the port … to 7013 … other things.'
-    """
-    short = shorten(text, max_chars)
-    if len(text) <= max_chars:
-        return short
-    words, order, named_chars, names = _ranked_words(text)
-    if not 0 < named_chars <= _MAX_NAMED * max_chars or names <= names_in(short):
-        return short
-    kept, room, skipped = set[int](), max_chars - len(_GAP), 0
-    for at in order:
-        gaps = 1 - (at - 1 in kept) - (at + 1 in kept)
-        cost = len(words[at]) + 1 + gaps * len(_GAP)
-        if cost <= room:
-            kept.add(at)
-            room -= cost
-        elif (skipped := skipped + 1) > _MAX_SKIPPED:
-            break
-    shown = [word if at in kept else _GAP for at, word in enumerate(words)]
-    return " ".join([word for at, word in enumerate(shown) if word != _GAP or shown[at - 1 : at] != [_GAP]])
-
-
-@lru_cache(MAX_TURNS)
-def _ranked_words(text: str) -> tuple[list[str], list[int], int, frozenset[str]]:
-    """The words of a text, the indexes of the words in order of priority, the length of all names, and the names.
-
-    The first words of the text have the highest priority. The names have the next priority, each together with the word
-    that precedes it. All remaining words come last, alternately from the start and from the end of the text.
-    """
-    words = text.split(" ")
-    named = [at for at, word in enumerate(words) if names_in(word)]
-    near = [place for at in named for place in (at, max(0, at - 1))]
-    ends = [place for at in range((len(words) + 1) // 2) for place in (at, len(words) - 1 - at)]
-    order = dict.fromkeys([*range(min(_FIRST_WORDS, len(words))), *near, *ends])
-    return words, list(order), sum(len(words[at]) + 1 for at in named), names_in(text)
-
-
-def without_code(text: str) -> str:
-    """A text without its code blocks."""
-    pieces = text.split("```")
-    return "".join(pieces[::2]) if len(pieces) % 2 else text

@@ -1,0 +1,61 @@
+"""Shortens texts for a digest."""
+
+from __future__ import annotations
+
+from foldline.digest.extract.identifiers import names_in
+
+_GAP = "…"
+"""What is written in place of words that were left out."""
+_FIRST_WORDS = 3
+"""The first words of a shortened request have priority even over its names."""
+_MAX_NAMED = 2
+"""If all names of a request together are longer than this many times the room, the request is mostly data.
+
+Its names are then not preferred.
+"""
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """The text, without its middle if it has more than `max_chars` characters."""
+    text = text.strip()
+    if len(text) <= max_chars:
+        return text
+    head, tail = text[: max_chars * 3 // 5], text[-(max_chars * 2 // 5) :]
+    head = head[: max(head.rfind(" "), head.rfind("\n"), len(head) * 3 // 4)].rstrip()
+    starts = [at for at in (tail.find(" "), tail.find("\n")) if 0 <= at < len(tail) // 4]
+    return f"{head} {_GAP} {tail[min(starts, default=-1) + 1 :].lstrip()}"
+
+
+def shorten_request(text: str, max_chars: int) -> str:
+    """The user's words, shortened to at most `max_chars` characters. Names and numbers are kept before other words.
+
+    The first words have the highest priority. The names have the next priority, each together with the word that
+    precedes it. All remaining words come last, alternately from the start and from the end of the text.
+
+    >>> shorten_request("Set the port of the new service to 7013 and then look at all of the other things.", 40)
+    'Set the port … to 7013 … other things.'
+    """
+    short = shorten(text, max_chars)
+    if len(text) <= max_chars or names_in(text) <= names_in(short):
+        return short
+    words = text.split(" ")
+    named = [at for at, word in enumerate(words) if names_in(word)]
+    if sum(len(words[at]) + 1 for at in named) > _MAX_NAMED * max_chars:
+        return short
+    near = [place for at in named for place in (at, max(0, at - 1))]
+    ends = [place for at in range((len(words) + 1) // 2) for place in (at, len(words) - 1 - at)]
+    kept, room = set[int](), max_chars - len(_GAP)
+    for at in dict.fromkeys([*range(min(_FIRST_WORDS, len(words))), *near, *ends]):
+        gaps = 1 - (at - 1 in kept) - (at + 1 in kept)
+        cost = len(words[at]) + 1 + gaps * len(_GAP)
+        if cost <= room:
+            kept.add(at)
+            room -= cost
+    shown = [word if at in kept else _GAP for at, word in enumerate(words)]
+    return " ".join([word for at, word in enumerate(shown) if word != _GAP or shown[at - 1 : at] != [_GAP]])
+
+
+def without_code(text: str) -> str:
+    """A text without its code blocks."""
+    pieces = text.split("```")
+    return "".join(pieces[::2]) if len(pieces) % 2 else text
