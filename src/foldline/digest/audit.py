@@ -9,7 +9,7 @@ any other fact if the text contains most of the fact's words.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
@@ -48,73 +48,23 @@ class _ShownText:
     """A text of a digest, and the words in it."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.lower = text, text.lower()
-        self.words = frozenset(_ANY_WORD.findall(text))
+        self.text, self.lower, self.words = text, text.lower(), frozenset(_ANY_WORD.findall(text))
 
-    def has_name(self, name: str) -> bool:
-        """Whether the text contains the name, and not only as part of a longer word."""
-        return name in self.text and self.words.issuperset(_ANY_WORD.findall(name))
+    def has_names(self, names: Iterable[str]) -> bool:
+        """Whether the text contains these names, and none of them only as part of a longer word."""
+        return all(name in self.text and self.words.issuperset(_ANY_WORD.findall(name)) for name in names)
 
-
-class _AuditedDigest(_ShownText):
-    """The text of a digest, its entries by message index, and the part of the text that a model wrote."""
-
-    def __init__(self, text: str, end: int) -> None:
-        super().__init__(text)
-        self.entries: dict[int, str] = {}
-        quoted = set[str]()
-        for _, speaker, words, indexes in read_entries(text, end):
-            for index in indexes:
-                self.entries[index] = f"{self.entries.get(index, '')}\n{words}"
-            if speaker:
-                quoted.update(turn_entry(speaker, words, indexes[:1]).split("\n"))
-        by_model = [] if is_local_digest(text) else [line for line in text.split("\n") if line not in quoted]
-        self.by_model = _ShownText("\n".join(by_model))
+    def has_most(self, words: Collection[str]) -> bool:
+        """Whether the text contains most of these words, which are in lower case."""
+        return sum(word in self.lower for word in words) >= _WORD_SHARE * len(words)
 
 
-class _AuditedFact(NamedTuple):
-    entry: str
-    """The digest line that would show the fact."""
-    words: frozenset[str]
-    name: str = ""
+class _Audited(NamedTuple):
+    """A fact that a digest should show: whether it shows the fact, and the text and the messages of the fact."""
 
-    def is_shown(self, digest: _AuditedDigest) -> bool:
-        """Whether a digest shows the fact.
-
-        In text that a model wrote, the words of the fact may be in any order.
-        """
-        if self.name:
-            return digest.has_name(self.name) or self.words <= digest.by_model.words
-        return _has_most(self.words, digest.lower)
-
-
-class _AuditedRequest(NamedTuple):
-    """A text that the user wrote. `indexes` are the indexes of the messages that contain the text."""
-
+    is_shown: bool
     text: str
-    indexes: list[int]
-    words: frozenset[str]
-    names: frozenset[str]
-
-    @property
-    def entry(self) -> str:
-        """The digest line that would show the request."""
-        return entry(self.text, self.indexes[-1:], max_chars=_ENTRY_CHARS)
-
-    def is_shown(self, digest: _AuditedDigest) -> bool:
-        """Whether a digest shows the request.
-
-        The digest must contain all names of the request. If the request has names, and the digest has an entry for the
-        request, this is enough. Otherwise, the digest must also contain most words of the request.
-        """
-        own = _ShownText("\n".join([digest.entries[index] for index in self.indexes if index in digest.entries]))
-        if not all(own.has_name(name) or digest.by_model.has_name(name) for name in self.names):
-            return False
-        return bool(own.text and self.names) or _has_most(self.words, own.lower + digest.by_model.lower)
-
-
-def _has_most(words: Collection[str], lower: str) -> bool:
-    return sum(word in lower for word in words) >= _WORD_SHARE * len(words)
+    indexes: Sequence[int]
 
 
 def audit(
@@ -124,13 +74,17 @@ def audit(
 
     The report lists at most `max_reported` missing facts; None means all.
     """
-    requests = _requests(facts, kept_indexes)
-    names = {name for request in requests for name in request.names}
-    audited: list[_AuditedRequest | _AuditedFact] = [*requests, *_other_facts(facts, kept_indexes, names)]
-    digest = _AuditedDigest(text, facts.end)
-    missing = [fact.entry.removeprefix("- ") for fact in audited if not fact.is_shown(digest)]
-    forgotten = facts.marks.get(FORGOTTEN, 0)
-    kept = len(audited) - len(missing)
+    entries, quoted = dict[int, str](), set[str]()
+    for _, speaker, words, indexes in read_entries(text, facts.end):
+        entries |= {index: f"{entries.get(index, '')}\n{words}" for index in indexes}
+        quoted.update(turn_entry(speaker, words, indexes[:1]).split("\n") if speaker else ())
+    by_model = "" if is_local_digest(text) else "\n".join([line for line in text.split("\n") if line not in quoted])
+    audited = [
+        *_audited_requests(facts, kept_indexes, entries, by_model),
+        *_audited_facts(facts, kept_indexes, _ShownText(text), _ShownText(by_model)),
+    ]
+    missing = [entry(it.text, it.indexes, max_chars=_ENTRY_CHARS)[2:] for it in audited if not it.is_shown]
+    kept, forgotten = len(audited) - len(missing), facts.marks.get(FORGOTTEN, 0)
     if forgotten:
         handles = (facts.marks[FIRST_FORGOTTEN], facts.marks[LAST_FORGOTTEN])
         missing.insert(0, f"{forgotten:,} old prompts [{handle(*handles)}]")
@@ -142,51 +96,59 @@ def audit(
     )
 
 
-def _requests(facts: Facts, kept_indexes: Collection[int]) -> list[_AuditedRequest]:
+def _audited_requests(
+    facts: Facts, kept_indexes: Collection[int], entries: Mapping[int, str], by_model: str
+) -> list[_Audited]:
     """The different texts that the user wrote, the most important first.
 
     The first prompt is followed by corrections, refusals and answers, and then by the other prompts. In each group, the
     newest texts come first.
     """
-    found: dict[str, _AuditedRequest] = {}
-    ranks: dict[str, int] = {}
+    indexes, ranks = dict[str, list[int]](), dict[str, int]()
     for place, turn in enumerate(facts.turns):
         for said in turn.user_words:
-            text = quote_lines(said.text)
-            words = frozenset(_FACT_WORD.findall(text[: 4 * _ENTRY_CHARS].lower()))
-            if words and said.message_index not in kept_indexes:
-                request = found.pop(text, None) or _AuditedRequest(text, [], words, names_in(text))
-                found[text] = request._replace(indexes=[*request.indexes, said.message_index])
-                is_special = said.kind != "user" or turn.is_correction
+            if said.message_index not in kept_indexes:
+                text, is_special = quote_lines(said.text), said.kind != "user" or turn.is_correction
+                indexes.setdefault(text, []).append(said.message_index)
                 ranks[text] = min(ranks.get(text, 2), 0 if place == 0 else 1 if is_special else 2)
-    return sorted(found.values(), key=lambda request: (ranks[request.text], -request.indexes[-1]))
+    found = []
+    for text in sorted(indexes, key=lambda text: (ranks[text], -indexes[text][-1])):
+        words, names = _words(text), names_in(text)
+        own = "\n".join([entries[index] for index in indexes[text] if index in entries])
+        shown = _ShownText(f"{own}\n{by_model}")
+        is_shown = shown.has_names(names) and (bool(own and names) or shown.has_most(words))
+        found += [_Audited(is_shown, text, indexes[text][-1:])] if words else []
+    return found
 
 
-def _other_facts(facts: Facts, kept_indexes: Collection[int], requested: Collection[str]) -> Iterator[_AuditedFact]:
-    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the most useful identifiers that are not in
-    `requested`.
-    """
+def _audited_facts(
+    facts: Facts, kept_indexes: Collection[int], digest: _ShownText, by_model: _ShownText
+) -> Iterator[_Audited]:
+    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the most useful other identifiers."""
     by_kind = facts.by_kind(kept_indexes)
-    for kind in AUDITED_KINDS:
-        for fact in by_kind.get(kind, ()):
-            name = fact.text.rpartition("/")[2] if kind == "modified" else ""
-            words = frozenset([name] if name else _FACT_WORD.findall(fact.text[: 4 * _ENTRY_CHARS].lower()))
-            if words:
-                yield _AuditedFact(entry(fact.text, fact.indexes, max_chars=_ENTRY_CHARS), words, name)
-    identifiers, quoted = facts.identifiers, set[str]()
+    for fact in (fact for kind in AUDITED_KINDS for fact in by_kind.get(kind, ())):
+        name = fact.text.rpartition("/")[2] if fact.kind == "modified" else ""
+        if name or (words := _words(fact.text)):
+            yield _Audited(digest.has_names([name]) if name else digest.has_most(words), fact.text, fact.indexes)
     settings = {key: it for key, it in facts.settings.items() if it[1] not in kept_indexes}
-    for text, index in reversed(settings.values()):
-        yield _AuditedFact(entry(text, (index,)), frozenset(_ANY_WORD.findall(text)), quote(text))
-    known = {*requested, *(name for _, name in settings)}
+    for text, index in reversed(settings.values()):  # the model may write the words of a setting in any order
+        is_shown = digest.has_names([quote(text)]) or by_model.words.issuperset(_ANY_WORD.findall(text))
+        yield _Audited(is_shown, text, (index,))
+    requests = [quote_lines(words.text) for words in facts.user_words if words.message_index not in kept_indexes]
+    known = {*names_in("\n".join(requests)), *(name for _, name in settings)}
+    identifiers, quoted = facts.identifiers, set[str]()
     names = [name for name, it in identifiers.items() if it.last_index not in kept_indexes and name not in known]
     names.sort(key=lambda name: (-reuse_probability(identifiers[name], facts.end), name))
     for name in names[:COUNTED_NAMES]:
         line = identifiers[name].line
         shown = _line_with(name, line)
-        if shown in quoted:
-            shown = _labelled(name, line.source)
+        shown = _labelled(name, line.source) if shown in quoted else shown
         quoted.add(shown)
-        yield _AuditedFact(entry(shown, (line.message_index,), max_chars=_ENTRY_CHARS), frozenset([name]), name)
+        yield _Audited(digest.has_names([name]), shown, (line.message_index,))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_FACT_WORD.findall(text[: 4 * _ENTRY_CHARS].lower()))
 
 
 def _line_with(name: str, line: SourceLine) -> str:
