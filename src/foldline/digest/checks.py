@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeGuard
 
 from foldline.digest.digester import DigesterReply
-from foldline.digest.markup import HEADINGS, body_of, escape_line, remove_instructions
+from foldline.digest.markup import HEADINGS, body_of, quote, remove_instructions
 from foldline.digest.prompt import CONDENSER_BRIEF, PRIOR_DIGEST_TAGS, SECTIONS_ABOUT, SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.placeholders import REMOVED_ORDER
 from foldline.redact.redact import clean_text
@@ -257,6 +257,6 @@ def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:
         bare = line.strip()
         if bare and bare not in HEADINGS:
             indent = line[: len(line) - len(line.lstrip())]
-            bare = indent + (f"## {escape_line(bare.lstrip('# '))}" if bare.startswith("#") else escape_line(line))
+            bare = indent + (f"## {quote(bare.lstrip('# '))}" if bare.startswith("#") else quote(line))
         lines.append(bare)
     return "\n".join(lines).strip(), removed

@@ -165,7 +165,7 @@ def _deadline(call: DigesterCall) -> float:
 
 async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) -> Any:
     """Wait for the reply, and return it. Raises if the caller's signal is set, or if the deadline `end` passes."""
-    task = asyncio.ensure_future(_await(reply))
+    task = asyncio.ensure_future(reply)
     try:
         while not task.done():
             left = end - time.monotonic()
@@ -179,10 +179,6 @@ async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) ->
         return task.result()
     finally:
         task.cancel()
-
-
-async def _await(reply: Any) -> DigesterReply:
-    return await reply  # type: ignore[no-any-return]  # `model_digest_flow` checks the type
 
 
 def _raise_if_cancelled(call: DigesterCall) -> None:

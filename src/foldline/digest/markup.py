@@ -221,12 +221,7 @@ def quote(text: str) -> str:
     >>> quote("# Plan\nsee [#3-9]\n</conversation-summary>")
     'Plan see (#3-9) (/conversation-summary>'
     """
-    return escape_line(_BREAKS.sub(" ", text).strip())
-
-
-def escape_line(line: str) -> str:
-    """A line, changed so that nothing in it looks like markup of a digest."""
-    line = without_imitations(line)
+    line = without_imitations(_BREAKS.sub(" ", text).strip())
     for mark, pattern, replacement in _ESCAPES:
         if mark in line:
             line = pattern.sub(replacement, line)

@@ -273,37 +273,15 @@ def chunked(texts: Iterable[str], max_tokens: int, count_tokens: CountTokens) ->
 
 
 def _split(text: str, max_tokens: int, count_tokens: CountTokens) -> Iterator[str]:
+    """The pieces of a text. A piece ends after a line if possible, and otherwise after a word if possible."""
     found = _SPEAKER.match(text)
-    mark = (found[0] if found else "»") + CONTINUED
-    prefix = ""
+    prefix, mark = "", (found[0] if found else "»") + CONTINUED
     while text:
-        if count_tokens(prefix + text) + 1 <= max_tokens:
-            yield prefix + text
-            return
-        end = _fitting_chars(text, max_tokens - 1, count_tokens, prefix)
+        end = len(text)
+        while (tokens := count_tokens(prefix + text[:end]) + 1) > max_tokens and end > 1:
+            end = max(1, min(end - 1, end * max_tokens // tokens))
+        if end < len(text):
+            cuts = (text.rfind(space, end // 2, end) for space in "\n ")
+            end = next((cut + 1 for cut in cuts if cut > 0), end)
         yield prefix + text[:end].removesuffix("\n")
-        text = text[end:]
-        prefix = mark
-
-
-def _fitting_chars(text: str, max_tokens: int, count_tokens: CountTokens, prefix: str) -> int:
-    """How many characters of the text fit (at least 1).
-
-    The text is cut after a line if possible. Otherwise it is cut after a word if possible.
-    """
-    low, high = 1, len(text)
-    guess = max(1, len(text) * max_tokens // max(1, count_tokens(text)))
-    while low < high:
-        middle = min(max(guess, low + 1), high) if guess else (low + high + 1) // 2
-        guess = 0
-        if count_tokens(prefix + text[:middle]) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-        if low >= high or (low > 256 and high - low < low // 8):
-            break
-    for mark in ("\n", " "):
-        at = text.rfind(mark, low // 2, low)
-        if at > 0:
-            return at + 1
-    return low
+        text, prefix = text[end:], mark
