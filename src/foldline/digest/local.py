@@ -28,8 +28,8 @@ from foldline.redact.redact import clean_text, redact
 
 USER_WORDS, _NAMES = "User's words", "Names"
 """Sections that are added to a model's digest: what the user said, and the carryover."""
-ORDER = ("Earlier digest", "Turns", USER_WORDS, "Status", "Plan", "Files changed", "Carryover", "Calls", _NAMES)
-"""The sections of a digest, in their order."""
+ORDER = ("Earlier digest", "Status", "Plan", "Files changed", "Carryover", "Calls", _NAMES, USER_WORDS, "Turns")
+"""The sections of a digest, in their order. The turns come last, because the messages in the view continue them."""
 _SHARES = {
     "Earlier digest": (0.3, 0.3),
     "Status": (0.1, 0.1),

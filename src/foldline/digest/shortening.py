@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from foldline.digest.extract.identifiers import names_in
 
+_PUNCTUATION = ".,:;!?()*_\"'"
 _GAP = "…"
 """What is written in place of words that were left out."""
 _FIRST_WORDS = 3
 """The first words of a shortened request have priority even over its names."""
+_PROHIBITIONS = frozenset(("never", "not", "no", "don't", "dont", "avoid", "without", "only"))
+_PROHIBITED_WORDS = 3
+"""A word of `_PROHIBITIONS` is kept together with this many words that follow it."""
+_MIN_REST = 30
+"""The least number of characters for the lines after the first one."""
 _MAX_NAMED = 2
 """If all names of a request together are longer than this many times the room, the request is mostly data.
 
@@ -29,20 +35,31 @@ def shorten(text: str, max_chars: int) -> str:
 def shorten_request(text: str, max_chars: int) -> str:
     """The user's words, shortened to at most `max_chars` characters. Names and numbers are kept before other words.
 
-    The first words have the highest priority. The names have the next priority, each together with the word that
-    precedes it. All remaining words come last, alternately from the start and from the end of the text.
+    The first line comes first, because data often follows the request. In a line that does not fit, the first words
+    have the highest priority, and then the words that say what not to do. The names have the next priority, each
+    together with the word that precedes it. All remaining words come last, alternately from the start and from the end.
 
     >>> shorten_request("Set the port of the new service to 7013 and then look at all of the other things.", 40)
     'Set the port … to 7013 … other things.'
     """
+    if len(text) <= max_chars:
+        return text
+    first, _, rest = text.partition("\n")
+    left = max_chars - len(first) - 1
+    if rest and left < _MIN_REST:
+        return f"{shorten_request(first, max_chars - len(_GAP) - 1)} {_GAP}"
+    if rest and "\n" in rest:
+        return f"{first}\n{shorten_request(rest, left)}"
     short = shorten(text, max_chars)
-    if len(text) <= max_chars or names_in(text) <= names_in(short):
+    if names_in(text) <= names_in(short):
         return short
     words = text.split(" ")
     named = [at for at, word in enumerate(words) if names_in(word)]
     if sum(len(words[at]) + 1 for at in named) > _MAX_NAMED * max_chars:
         return short
-    near = [place for at in named for place in (at, max(0, at - 1))]
+    prohibited = [at for at, word in enumerate(words) if word.lower().strip(_PUNCTUATION) in _PROHIBITIONS]
+    near = [place for at in prohibited for place in range(at, min(len(words), at + 1 + _PROHIBITED_WORDS))]
+    near += [place for at in named for place in (at, max(0, at - 1))]
     ends = [place for at in range((len(words) + 1) // 2) for place in (at, len(words) - 1 - at)]
     kept, room = set[int](), max_chars - len(_GAP)
     for at in dict.fromkeys([*range(min(_FIRST_WORDS, len(words))), *near, *ends]):

@@ -8,7 +8,7 @@ newest turns keep both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from foldline.digest.markup import INDENT, quote, quote_lines, turn_entry
@@ -38,9 +38,15 @@ The length of a reply is the first number for the newest turn, and falls to the 
 """
 _WHOLE = 1_000_000
 """The usual length of a prompt that is quoted verbatim."""
-_PASSES = ((0.0, 3), (0.075, 3), (0.0, 0), (0.25, 0), (0.5, 0), (1.0, 0), (2.0, 0), (6.0, 0))
-"""Each pass gives texts their usual lengths times a factor, as long as the room lasts. The second number is the lowest
-rank of these texts. The first two passes are for the first and the newest prompts and for the newest replies.
+_FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 6.0)
+"""Factors of the usual lengths. All texts grow to their usual lengths times each factor, as long as the room lasts."""
+_NEWEST_FACTOR = 0.075
+"""The factor for the newest prompts and replies, before other texts get longer. All of a prompt is quoted with it."""
+_PROMPTS_SHARE, _BEGINNING, _ENTRY_CHARS = 0.25, 160, 20
+"""Limits for the beginnings of prompts that are shown before the newest prompts are quoted verbatim.
+
+All beginnings together get at most this share of the room, and each gets at most `_BEGINNING` characters. An entry has
+about `_ENTRY_CHARS` characters in addition to its text.
 """
 _BETWEEN_COUNT, _RUN_COUNT = (10, 4), (5, 3, 2)
 """How many earlier texts of the agent, and how many runs, are shown in the newest turns, newest first.
@@ -73,10 +79,16 @@ class _Item(NamedTuple):
         text = self.text if is_user or len(self.text) <= chars else without_code(self.text)
         return turn_entry(self.kind, (shorten_request if is_user else shorten)(text, chars) + self.end, self.indexes)
 
-    @property
-    def margin(self) -> int:
-        """The number of characters in the entry that are not part of the text."""
-        return len(turn_entry(self.kind, self.end, self.indexes)) + 1 + len(INDENT) * self.text.count("\n")
+    def cost(self, chars: int) -> int:
+        """The approximate length of the entry with this number of characters of the text; 0 for no characters."""
+        around = len(turn_entry(self.kind, self.end, self.indexes)) + 1
+        return around + chars + len(INDENT) * self.text.count("\n", 0, chars) if chars else 0
+
+    def fitting_chars(self, wanted: int, room: int) -> int:
+        """The largest number of characters, at most `wanted`, whose entry fits into `room`."""
+        while wanted > 0 and (excess := self.cost(wanted) - room) > 0:
+            wanted = max(0, wanted - excess)
+        return wanted
 
 
 class TurnWriter:
@@ -104,33 +116,47 @@ class TurnWriter:
         If `verbatim` is true, the prompts are quoted verbatim. Otherwise, all these texts have their least lengths.
         """
         newest = [item for item in self._items if item.rank >= _NEWEST]
-        is_whole = [verbatim and item.usual == _WHOLE for item in newest]
-        chars = [
-            len(it.text) if whole else min(len(it.text), it.least) for it, whole in zip(newest, is_whole, strict=True)
-        ]
-        return sum(chars) + sum(item.margin for item in newest)
+        least = [_WHOLE if verbatim and item.usual == _WHOLE else item.least for item in newest]
+        return sum([item.cost(min(len(item.text), chars)) for item, chars in zip(newest, least, strict=True)])
 
     def write(self, room: int) -> list[str]:
         """The entries of all turns, oldest first, in at most `room` characters.
 
-        Every text first gets its least length, in the order of rank and age. Then all texts get longer step by step.
+        The first and the newest prompts and the newest replies get their least lengths first, and then the beginnings
+        of the other prompts. So a few long prompts do not leave out all others. Then the first and the newest prompts
+        are quoted verbatim. Then every text gets its least length, and all texts get longer step by step.
         """
         chars = dict[int, int]()
-        for scale, lowest_rank in _PASSES:
-            for place in self._order:
-                item, given = self._items[place], chars.get(place, 0)
-                if item.rank < lowest_rank:
-                    break
-                if scale > 1 and item.kind != "agent":
-                    continue
-                around, full = 0 if given else item.margin, len(item.text)
-                wanted = min(full, max(item.least, int(item.usual * scale)), given + room - around)
-                if wanted > given and (given or wanted >= min(full, item.least or _LEAST)):
-                    chars[place] = wanted
-                    room -= wanted - given + around
-                elif item.least and not given:
-                    room = 0
+        newest = [place for place in self._order if self._items[place].rank >= _NEWEST]
+        prompts = [place for place in self._order if self._items[place].kind == "user"]
+        left = room - self._lengthen(chars, newest, 0.0, room)
+        share = min(left, int(room * _PROMPTS_SHARE))
+        most = min(_BEGINNING, share // max(1, len(prompts)) - _ENTRY_CHARS)
+        left -= self._lengthen(chars, prompts, 1.0, share, most=max(_LEAST, most))
+        left -= self._lengthen(chars, newest, _NEWEST_FACTOR, left)
+        for factor in _FACTORS:
+            places = [place for place in self._order if factor <= 1 or self._items[place].kind == "agent"]
+            left -= self._lengthen(chars, places, factor, left)
         return [self._items[place].entry(chars[place]) for place in sorted(chars)]
+
+    def _lengthen(
+        self, chars: dict[int, int], places: Iterable[int], factor: float, room: int, most: int = _WHOLE
+    ) -> int:
+        """Give texts their usual lengths times a factor, in at most `room` characters. Returns the characters used.
+
+        Each text gets at least its least length, and at most `most` characters.
+        """
+        left = room
+        for place in places:
+            item, given = self._items[place], chars.get(place, 0)
+            full, used = len(item.text), item.cost(given)
+            wanted = item.fitting_chars(min(full, most, max(item.least, int(item.usual * factor))), left + used)
+            if wanted > given and (given or wanted >= min(full, most, item.least or _LEAST)):
+                chars[place] = wanted
+                left -= item.cost(wanted) - used
+            elif item.least and not given:
+                break
+        return room - left
 
 
 def _shown_part(turn: TurnRecord, kept_indexes: Collection[int], *, only_user: bool) -> TurnRecord:
