@@ -39,7 +39,7 @@ RETURNED = {
     "events": ("Event",),
 }
 """Classes of values that users get from foldline and do not create. The keys are the modules that define them."""
-_FOR_WORKERS = {"reload", "refresh", "report_reply", "work", "emit", "timeline", "load"}
+_FOR_WORKERS = {"reload", "refresh", "report_reply", "work", "emit", "timeline", "load", "fold_if_due"}
 """Attributes of a session that only foldline's own packages use."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from foldline.proxy.conversations import AT_ONCE_BYTES
 from foldline.proxy.upstream_client import UpstreamLimits
 from foldline.testing.provider import SimulatedProvider, fail
 from support.command import clean
@@ -166,7 +167,8 @@ def test_a_request_that_took_too_long_to_plan_is_recorded_afterwards(tmp_path: P
     with SimulatedProvider() as provider, proxy(provider.url, prepare_s=1e-6, **options) as running:
         agent = Agent(running.url, headers={"x-foldline-session": "work"})
         for number in range(3):
-            status, headers, _ = agent.say(f"question {number}")
+            # a short question would be planned at once, without a thread and without a time limit
+            status, headers, _ = agent.say(f"question {number}" + " " * AT_ONCE_BYTES)
             assert (status, headers["x-foldline-fault"]) == (200, "TimeoutError")
         assert provider.refused == []
     ((name, messages, _),) = sessions(tmp_path)

@@ -19,6 +19,7 @@ from foldline.ledger import schema
 from foldline.ledger.address import SERVER_SCHEMES, check_address
 from foldline.ledger.chains import Tenant
 from foldline.ledger.connections import Connection, ConnectionPool, Database
+from foldline.ledger.group_commit import GroupCommit
 from foldline.ledger.index_feed import MessageIndex
 from foldline.ledger.message_keys import ROOT
 from foldline.ledger.records import MAIN, Branch, Head
@@ -27,23 +28,28 @@ from foldline.ledger.store import Store
 __all__ = ["MAIN", "ROOT", "Branch", "Head", "MessageIndex", "Store", "for_owner", "open", "owners", "schema_version"]
 
 
-def open(  # noqa: A001  # called as ledger.open
+def open(  # noqa: A001, PLR0913  # called as ledger.open; all but one are keyword arguments
     url: str | PathLike[str],
     *,
     owner: str = "",
     clock: Callable[[], float] | None = None,
     index: MessageIndex | None = None,
     wait_s: float = 10.0,
+    groups_commits: bool = False,
 ) -> Store:
     """Open the ledger of one tenant, and create it if it does not exist.
 
-    `url` is a path, "postgresql://…" or ":memory:"; `owner` is the tenant id.
+    `url` is a path, "postgresql://…" or ":memory:"; `owner` is the tenant id. With `groups_commits`, transactions that
+    several threads of this process write to a SQLite file at the same time are committed together. This is faster, but
+    no thread that writes may be interrupted by an exception of another thread or of a signal handler.
     """
     branch_table.check_name("an owner", owner)
     check_type(url, (str, PathLike), "a ledger", hint='pass a path, "postgresql://…" or ":memory:"')
     pool = ConnectionPool(_database(fspath(url), wait_s))
     try:
         _upgrade(pool)
+        if groups_commits and not pool.database.lock_writers:
+            pool.group_commit = GroupCommit(pool.write)
         return Store(pool, _tenant(pool, owner), clock=clock, index=index)
     except BaseException:
         pool.close()

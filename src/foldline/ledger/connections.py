@@ -13,9 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from foldline.errors import LedgerBusy, LedgerError, LedgerUnavailable
+
+if TYPE_CHECKING:
+    from foldline.ledger.group_commit import GroupCommit
 
 T = TypeVar("T")
 Values = tuple[Any, ...]
@@ -116,6 +119,8 @@ class ConnectionPool:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.group_commit: GroupCommit | None = None
+        """Commits transactions of several threads together; None if each transaction is committed alone."""
         self._closed = False
         self._inherited: list[_PoolSlot] = []
         """Slots of the parent process, after a fork.
@@ -187,6 +192,12 @@ class ConnectionPool:
         if slot.connection is None:
             slot.connection = self.database.connect()
         return slot.connection
+
+    @property
+    def has_open_connection(self) -> bool:
+        """Whether the next use need neither wait for a connection nor open one."""
+        free = next((slot for slot in self._slots if slot.loan is None), None)
+        return free is not None and free.connection is not None
 
     def _mark_free_slot(self, loan: object) -> _PoolSlot | None:
         with self._lock:

@@ -67,10 +67,11 @@ class Transactions:
         After a conflict, `work` runs again. If the connection is lost, `work` runs once more. So `work`
         must be idempotent.
         """
-        lost = False
+        lost, group = False, self.pool.group_commit
+        write = self.pool.write if group is None else group.write
         for _ in range(ATTEMPTS):
             try:
-                return self.pool.write(work)
+                return write(work)
             except WriteConflict:
                 continue
             except ConnectionLost:

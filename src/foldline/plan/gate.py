@@ -143,6 +143,22 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     return Verdict(need=Need.SOFT, action=wanted.action, reason=_reason(wanted, load), fired=fired)
 
 
+def headroom(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> float:
+    """The number of tokens by which the history can grow before a rule other than a warning fires, or before the
+    request no longer fits. At most 0 if that is already so, and if the limit of a rule is not in tokens.
+
+    >>> load = Load(request=80, history=80, count=9, usable=100)
+    >>> headroom(load, Policy(rules=(Rule.parse("fold when request > 90%"),)))
+    10.0
+    """
+    least: float = load.usable - max(load.request, load.upper)
+    for rule in policy.rules:
+        if rule.action != "warn":
+            is_counted = rule.basis in {"request", "history"} and rule not in latched
+            least = min(least, bound(rule, load) - load.value_for(rule)) if is_counted else min(least, 0)
+    return least
+
+
 def _holds(rule: Rule, load: Load) -> bool:
     value, most = load.value_for(rule), bound(rule, load)
     return value > most if rule.strict else value >= most

@@ -180,13 +180,17 @@ class _BytePositions:
 
     def moved(self, item: Slice) -> Slice:
         """The slice, with its positions in the text converted to positions in the bytes."""
-        key_start = self.of(item.key_start) if item.key_start >= 0 else -1
-        start = self.of(item.start)
-        return item._replace(start=start, end=self.of(item.end), key_start=key_start)
+        value, start, end, key, key_start = item
+        if self._is_ascii:
+            begin = self._begin
+            return Slice(value, begin + start, begin + end, key, begin + key_start if key_start >= 0 else -1)
+        key_start = self.of(key_start) if key_start >= 0 else -1
+        start = self.of(start)
+        return Slice(value, start, self.of(end), key, key_start)
 
 
 def _shifted(item: Slice, by: int) -> Slice:
-    return item._replace(start=item.start + by, end=item.end + by, key_start=item.key_start + by)
+    return Slice(item.value, item.start + by, item.end + by, item.key, item.key_start + by)
 
 
 def _members(text: str, at: int, stop_key: str) -> tuple[list[Slice], int]:

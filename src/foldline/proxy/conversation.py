@@ -22,6 +22,7 @@ from foldline.proxy.body_scan import BodyScan, scan_body
 from foldline.proxy.cache_misses import AnsweredRequest
 from foldline.proxy.client_summaries import is_client_summary
 from foldline.session.session import Session
+from foldline.session.state import State
 from foldline.wire.formats import Format
 
 _LEADING = frozenset({"system", "developer"})
@@ -111,6 +112,17 @@ class RecalledReply(NamedTuple):
     """
 
 
+class Headroom(NamedTuple):
+    """How much a session can grow before it may have to be folded."""
+
+    state: State
+    """The state of the session for which this was computed."""
+    length: int
+    """The number of messages in the session."""
+    tokens: float
+    """The number of tokens that can be added."""
+
+
 class ClientConversation:
     """One branch of a session, and the client's last request that belongs to this branch."""
 
@@ -135,6 +147,8 @@ class ClientConversation:
 
         After these messages, the session has at most a reply, which the client may still change.
         """
+        self.headroom: Headroom | None = None
+        """Computed after the last exchange; None if it is unknown."""
         self.in_flight = 0
         """Number of requests of this conversation that are being answered."""
         self.settings: tuple[str, str] = ("", "")
@@ -199,6 +213,11 @@ class ClientConversation:
             return False
         self.confirmed = self.length
         return True
+
+    def is_current(self) -> bool:
+        """Whether the session has not changed since its state was read. Only the newest log entry is read."""
+        version = self.session.record.version()
+        return version == self.session.state.version and version.length == self.length
 
     def is_behind(self) -> bool:
         """Whether messages were added to or removed from the session elsewhere, such as a note from the page."""

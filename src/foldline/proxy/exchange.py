@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -30,6 +30,8 @@ from foldline.redact.redact import redact_error
 
 Scope: TypeAlias = MutableMapping[str, Any]
 
+WATCH_S = 0.01
+"""Seconds after which the proxy begins to watch whether the client closes its connection."""
 RECORD_S = 2.0
 """Maximum number of seconds for which the end of a response is held back until the exchange is recorded."""
 
@@ -55,16 +57,36 @@ class Exchanges:
         if body is None:  # only `respond` may call `receive`, because it passes the body on while it arrives
             await exchange.respond(body_pieces(receive, limit=self.max_bytes))
             return
-        work = asyncio.ensure_future(exchange.respond(body))
+        async with _cancelled_when_gone(receive):
+            await exchange.respond(body)
+
+
+@asynccontextmanager
+async def _cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
+    """Cancels the block when the client closes its connection."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    gone: asyncio.Future[None] | None = None
+    assert task is not None  # noqa: S101 (for the type checker)
+
+    def watch() -> None:
+        nonlocal gone
         gone = asyncio.ensure_future(_until_gone(receive))
-        try:
-            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        finally:
+        gone.add_done_callback(cancel)
+
+    def cancel(_: asyncio.Future[None]) -> None:
+        task.cancel()
+
+    timer = loop.call_later(WATCH_S, watch)  # not at once, because sending the request is more urgent
+    try:
+        yield
+    except asyncio.CancelledError:
+        if gone is None or not gone.done() or task.uncancel():  # the server stops
+            raise
+    finally:
+        timer.cancel()
+        if gone is not None:
+            gone.remove_done_callback(cancel)
             gone.cancel()
-            if not work.done():
-                work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
 
 
 async def _until_gone(receive: Receive) -> None:
@@ -147,7 +169,11 @@ class _Exchange:
             return
         kept, begun = ReceivedResponse(status=0, headers=()), ResponseBeginning()
         try:
-            response = await self._post(url, outgoing)
+            try:
+                response = await self._post(url, outgoing)
+            finally:
+                if outgoing.planned is not None:
+                    outgoing = await outgoing.planned
             if response.status >= 400:
                 async with response:
                     kept = await read_error(response)

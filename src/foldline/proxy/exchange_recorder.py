@@ -50,13 +50,16 @@ class ExchangeRecorder:
             conversation.remember(located.history, located.alignment.places)
         if self.settings.mode == "fold" and not self.planner.is_held_out(conversation) and response.is_complete:
             self._fold_if_due(conversation)
+            self.planner.measure_headroom(conversation)
         return receipt
 
     def _record(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
         """Record an exchange. If another process has added messages to the session meanwhile, read them first."""
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
-                if self.planner.catch_up(ticket):
+                # if another process has added messages since the last read, adding the reply raises `Conflict`
+                is_current = attempt == 0 and bool(reply) and _is_plain(ticket) and _is_current(ticket)
+                if not is_current and self.planner.catch_up(ticket):
                     ticket.identity = UNKNOWN_VIEW  # the messages were added after the request was sent
                 if reply and _is_plain(ticket):
                     return self._record_at_once(ticket, reply)
@@ -169,7 +172,7 @@ class ExchangeRecorder:
         """Fold the session now if its policy demands it, so that the client's next request need not wait."""
         try:
             release_long_prompt(conversation.session)
-            conversation.session.view()
+            conversation.session.fold_if_due()
         except ViewTooLarge as error:
             LOG.warning("%s: the next request may not fit: %s", conversation.session.name, error)
         except FoldlineError as error:
@@ -182,6 +185,14 @@ def _is_plain(ticket: Ticket) -> bool:
     if conversation is None or located.is_compacted or located.conversation is not conversation:
         return False
     return located.alignment.place == conversation.length
+
+
+def _is_current(ticket: Ticket) -> bool:
+    """Whether the conversation of a request has all messages of its session that were read or written last."""
+    conversation = ticket.conversation
+    if conversation is None or not isinstance(record := conversation.session.record, BranchRecord):
+        return False
+    return record.known_length == conversation.length
 
 
 def _estimate(ticket: Ticket, conversation: ClientConversation, reply: int) -> int:

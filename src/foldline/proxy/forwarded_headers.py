@@ -59,12 +59,12 @@ def with_betas(headers: list[tuple[str, str]], betas: tuple[str, ...]) -> list[t
     return [*others, (name, ",".join([*present, *added]))]
 
 
-def _end_to_end(headers: RawHeaders, dropped: frozenset[bytes]) -> Iterable[tuple[bytes, bytes]]:
+def _end_to_end(headers: RawHeaders, dropped: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
     """The headers, except those in `dropped` and those that the header `Connection` names."""
     named = [value.lower() for name, value in headers if name.lower() == b"connection"]
     if named:
         dropped = dropped.union(option.strip() for value in named for option in value.split(b","))
-    return ((name, value) for name, value in headers if name.lower() not in dropped)
+    return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
 def _text(value: bytes) -> str:

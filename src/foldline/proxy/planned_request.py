@@ -14,9 +14,10 @@ from typing import Any
 from foldline.errors import FoldlineError
 from foldline.fold import COMPACTIONS
 from foldline.models.table import model as model_of
-from foldline.plan.gate import gate
+from foldline.plan.gate import gate, headroom
+from foldline.plan.timeline import traits_of
 from foldline.proxy.configuration import ProxySettings
-from foldline.proxy.conversation import ClientConversation
+from foldline.proxy.conversation import ClientConversation, Headroom
 from foldline.proxy.conversations import ConversationGroup, Conversations, Located
 from foldline.proxy.folded_request import folded_body, is_unfolded
 from foldline.proxy.recall_relay import RecallTrail
@@ -25,12 +26,14 @@ from foldline.proxy.session_edits import fold_before, release_long_prompt, rewin
 from foldline.proxy.session_names import new_session_name
 from foldline.session.record import ATTEMPTS
 from foldline.session.session import Session
-from foldline.view.identity import ViewIdentity
+from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
 
 BYTES_PER_TOKEN = 2
 """A token is assumed to have at least this many bytes. So 400,000 bytes certainly fit a window of 200,000 tokens."""
 LARGE_BYTES = 200_000
 """A request with more bytes than this counts as large (see `RequestPlanner.is_large`)."""
+MOST_PER_BYTE, MOST_PER_MESSAGE = 2, 100
+"""A message certainly has fewer tokens than this for each byte, plus this for the message, unless it has media."""
 COLD_S = 270.0
 """After a pause of this many seconds, the session may be folded before the request is sent.
 
@@ -71,6 +74,10 @@ class Ticket:
             self._entered = self.conversation
             self._entered.in_flight += 1
 
+    def was_sent_unchanged(self) -> None:
+        """Correct the values if the client's own body was sent, although a folded session was planned for."""
+        self.is_folded, self.fold_key, self.identity = False, "", UNKNOWN_VIEW
+
     def leave(self) -> None:
         """Undo `enter`. Later calls have no effect."""
         if self._entered is not None:
@@ -105,6 +112,26 @@ class RequestPlanner:
             if self._is_due(ticket):
                 self.write(ticket)
         return self._view_body(ticket)
+
+    def is_ready(self, ticket: Ticket) -> bool:
+        """Whether `plan` would write nothing and fold nothing for a request that continues a conversation."""
+        conversation, located = ticket.conversation, ticket.located
+        if conversation is None:
+            return False
+        if self.is_held_out(conversation):
+            return True
+        if located.alignment.place != conversation.length or not conversation.is_current():
+            return False
+        is_new = located.alignment.elements < len(located.history)
+        if not is_new or conversation.settings != (ticket.model, ticket.tools):
+            return False
+        return _has_headroom(conversation, located) or not self._is_due(ticket)
+
+    def body(self, ticket: Ticket) -> bytes | None:
+        """What `plan` returns for a request for which `is_ready` is True."""
+        if ticket.conversation is not None:
+            ticket.is_held_out = self.is_held_out(ticket.conversation)
+        return None if ticket.is_held_out else self._view_body(ticket, plan=False)
 
     def count_body(self, located: Located) -> bytes | None:
         """The body for a request that counts tokens; None if the client's own body is to be sent."""
@@ -266,6 +293,13 @@ class RequestPlanner:
         window = self.settings.policy.window_tokens or model_of(ticket.model or self.settings.model).window
         return window * BYTES_PER_TOKEN
 
+    @staticmethod
+    def measure_headroom(conversation: ClientConversation) -> None:
+        """Compute how much the session can grow, so that planning its next request takes less time."""
+        state = conversation.session.state
+        tokens = 0 if state.needs_times else headroom(state.load(), state.policy, state.latched)
+        conversation.headroom = Headroom(state, len(state.timeline.messages), tokens)
+
     def _is_due(self, ticket: Ticket) -> bool:
         """Whether the session may have to be folded before this request is sent."""
         session, located = self._session(ticket), ticket.located
@@ -309,6 +343,21 @@ class RequestPlanner:
             raise FoldlineError("the request ends before the first message that the fold keeps")
         ticket.is_folded, ticket.fold_key = True, state.identity().fold_key
         return folded_body(state, located.history, located.alignment.places, conversation.recalled)
+
+
+def _has_headroom(conversation: ClientConversation, located: Located) -> bool:
+    """Whether the new messages of a request are surely so small that the session need not be folded.
+
+    Only their bytes are counted. So messages with images or files are excluded.
+    """
+    known, state = conversation.headroom, conversation.session.state
+    if known is None or known.state is not state or known.length != len(state.timeline.messages):
+        return False
+    scan, start = located.history.scan, located.alignment.elements
+    size = scan.list_end - (scan.ends[start - 1] if start else scan.list_start)
+    if MOST_PER_BYTE * size + MOST_PER_MESSAGE * (len(located.history) - start) >= known.tokens:
+        return False
+    return not any(traits_of(message).has_media for message in located.history.new_messages(start))
 
 
 class _SessionNames:

@@ -1,8 +1,8 @@
 """The interceptor that records conversations and folds them. If it fails, the client's own request is sent.
 
-Planning and recording run in threads. All work on the conversations with the same tenant and client id (a
-`ConversationGroup`) is done in the order of its arrival. So the reply to a request is recorded before the client's next
-request is planned.
+Recording runs in threads. Planning runs in threads, too, unless it takes less than a millisecond. All work on the
+conversations with the same tenant and client id (a `ConversationGroup`) is done in the order of its arrival. So the
+reply to a request is recorded before the client's next request is planned.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from foldline.events import LOG
 from foldline.ledger.receipts import Receipt
@@ -29,11 +28,13 @@ from foldline.proxy.compaction_answers import (
 from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
 from foldline.proxy.conversations import ConversationGroup, Conversations, Located
-from foldline.proxy.credentials import hash_key, tenant_of
+from foldline.proxy.credentials import CredentialHash, hash_key
+from foldline.proxy.early_requests import is_sent_unchanged
 from foldline.proxy.exchange_counters import ExchangeCounters
 from foldline.proxy.exchange_recorder import ExchangeRecorder
 from foldline.proxy.exchange_reports import Reporter, exchange_report, report_to
 from foldline.proxy.forwarded_headers import header
+from foldline.proxy.group_work import GroupWork
 from foldline.proxy.interception import ClientRequest, OutgoingRequest, ReceivedResponse
 from foldline.proxy.partial_requests import PARTIAL, partial_refusal
 from foldline.proxy.plain_text_input import with_listed_input
@@ -43,9 +44,6 @@ from foldline.proxy.session_names import client_session_id
 from foldline.redact.redact import redact_error
 from foldline.wire.formats import request_format
 from foldline.wire.overflow_signals import is_overflow_answer
-
-T = TypeVar("T")
-THREADS = 8
 
 
 class UnplannedRequest(NamedTuple):
@@ -76,8 +74,8 @@ class RecordingInterceptor:
         self.recorder = ExchangeRecorder(settings, self.planner, self.counters)
         self.reporters = reporters
         self._key = hash_key(conversations.store)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
-        self._stuck: set[ConversationGroup] = set()
+        self._credentials = CredentialHash(self._key)
+        self._work = GroupWork()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Planning
@@ -89,9 +87,37 @@ class RecordingInterceptor:
         except NotDecodable as error:
             return self._pass_on(request, error)
         group, started_at = self._group(request), self._clock()
+        if not self._is_sent_unchanged(request, group, body):
+            return await self._prepare(request, group, body, started_at)
+        await self._work.acquire(group)  # this does not wait, because no work is pending
+        planned = asyncio.ensure_future(self._prepare(request, group, body, started_at, is_early=True))
+        return OutgoingRequest(body=request.body, planned=asyncio.shield(planned))
+
+    def _is_sent_unchanged(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> bool:
+        """Whether a request can be sent before it is planned, because the client's own bytes will be sent anyway."""
+        settings = self.settings
+        if group.pending or settings.offers_recall or settings.answers_compaction:
+            return False
+        if not self.conversations.reads_at_once:
+            return False
         try:
-            async with asyncio.timeout(self.settings.prepare_s):
-                outgoing = await self._run(group, lambda: self._plan(request, group, body))
+            return is_sent_unchanged(group, request.call, body)
+        except Exception:  # noqa: BLE001 (the plan meets the same error and handles it)
+            return False
+
+    async def _prepare(
+        self,
+        request: ClientRequest,
+        group: ConversationGroup,
+        body: bytes,
+        started_at: float,
+        *,
+        is_early: bool = False,
+    ) -> OutgoingRequest:
+        """What `prepare` returns for a decompressed body. With `is_early`, the request is sent meanwhile."""
+        try:
+            plan = self._plan_early if is_early else self._plan_first
+            outgoing = await plan(request, group, body)
         except NotScannable:
             return OutgoingRequest(body=request.body, notes=(("recorded", "no"),))
         except Exception as error:  # noqa: BLE001 (after any error in foldline, the client's own request is sent)
@@ -104,6 +130,32 @@ class RecordingInterceptor:
         if isinstance(outgoing.ticket, Ticket) and outgoing.ticket.conversation is not None:
             outgoing.ticket.enter()
         return outgoing
+
+    async def _plan_first(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest:
+        """The plan for a request that is sent after it was planned."""
+        outgoing = None if group.pending else self._plan_at_once(request, group, body)
+        if outgoing is not None:
+            return outgoing
+        async with asyncio.timeout(self.settings.prepare_s):
+            return await self._work.run(group, lambda: self._plan(request, group, body))
+
+    async def _plan_early(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest:
+        """The plan for a request that is being sent with the client's own bytes. The group must be acquired."""
+        try:
+            for _ in range(2):
+                await asyncio.sleep(0)  # the request is written to the connection meanwhile
+            outgoing = self._plan_at_once(request, group, body)
+        except BaseException:
+            self._work.release(group)
+            raise
+        if outgoing is not None:
+            self._work.release(group)
+            return outgoing
+        async with asyncio.timeout(self.settings.prepare_s):
+            outgoing = await self._work.run_acquired(group, lambda: self._plan(request, group, body))
+        if outgoing.is_rewritten and isinstance(outgoing.ticket, Ticket):
+            outgoing.ticket.was_sent_unchanged()
+        return replace(outgoing, body=request.body, is_rewritten=False, offers_recall=False)
 
     def _plan(self, request: ClientRequest, group: ConversationGroup, given: bytes) -> OutgoingRequest:
         call = request.call
@@ -129,6 +181,29 @@ class RecordingInterceptor:
             body = read
         offered = self._offer(ticket.located, body, call.format) if call.kind == "create" else None
         return replace(self._outgoing(request, offered or body, ticket), offers_recall=offered is not None)
+
+    def _plan_at_once(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest | None:
+        """What `_plan` returns, if it needs no thread because it takes less than a millisecond; else None.
+
+        This is the usual case: the request continues a conversation in memory by a few messages, and nothing has to be
+        written before the request is sent.
+        """
+        call, conversations, settings = request.call, self.conversations, self.settings
+        if call.kind != "create" or settings.offers_recall or not conversations.reads_at_once:
+            return None
+        if call.format == "openai-responses" and self._readable(group, body) is not body:
+            return None
+        located = conversations.locate_at_once(group, body, call.format)
+        if located is None or any(located.history.scan.field(key) for key in PARTIAL):
+            return None
+        if settings.answers_compaction and compaction_request(located.history, call.kind) is not None:
+            return None
+        ticket = self._ticket(call, group, located, self._clock())
+        if settings.mode != "fold":
+            return self._outgoing(request, None, ticket)
+        if not self.planner.is_ready(ticket):
+            return None
+        return self._outgoing(request, self.planner.body(ticket), ticket)
 
     def _locate(self, group: ConversationGroup, data: bytes, format: str) -> Located:
         """Find the conversation of a request, whose messages may be given as one plain text."""
@@ -162,7 +237,7 @@ class RecordingInterceptor:
     async def recall(self, sent: OutgoingRequest, calls: Sequence[ToolCall]) -> list[Message]:
         """The results of recall calls, read from the session of a request."""
         ticket: Ticket = sent.ticket
-        return await self._run(ticket.group, lambda: recall_results(ticket.conversation, calls))
+        return await self._work.run(ticket.group, lambda: recall_results(ticket.conversation, calls))
 
     def _readable(self, group: ConversationGroup, data: bytes) -> bytes:
         """A request body in which each compaction item that this proxy wrote is replaced by a readable message."""
@@ -241,7 +316,7 @@ class RecordingInterceptor:
             ):
                 return None
             async with asyncio.timeout(self.settings.prepare_s * 4):
-                folded = await self._run(ticket.group, lambda: self.planner.fold_now(ticket))
+                folded = await self._work.run(ticket.group, lambda: self.planner.fold_now(ticket))
         except Exception as fault:  # noqa: BLE001 (the client then gets the provider's refusal)
             self._pass_on(request, fault)
             return None
@@ -275,7 +350,7 @@ class RecordingInterceptor:
     ) -> None:
         receipt = None
         try:
-            receipt = await self._run(sent.ticket.group, lambda: self._write(request, sent, response))
+            receipt = await self._work.run(sent.ticket.group, lambda: self._write(request, sent, response))
             if receipt is not None:
                 self.counters.add_receipt(receipt)
         except Exception as error:  # noqa: BLE001 (the client already has its response)
@@ -299,7 +374,7 @@ class RecordingInterceptor:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.settings.prepare_s):
-                await loop.run_in_executor(self._threads, self.conversations.store.branches, "settings")
+                await loop.run_in_executor(self._work.threads, self.conversations.store.branches, "settings")
         except Exception as error:  # noqa: BLE001 (after any error, nothing can be recorded)
             return f"the ledger does not answer ({type(error).__name__})"
         return ""
@@ -312,45 +387,17 @@ class RecordingInterceptor:
     async def close(self) -> None:
         """Wait until all exchanges are recorded, then close the ledger."""
         await self.settle()
-        self._threads.shutdown(wait=True)
+        self._work.close()
         self.conversations.close()
 
-    # Order of the work
-
-    async def _run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
-        """Run `work` in a thread, after all earlier work on the same `ConversationGroup`."""
-        if group in self._stuck:
-            raise TimeoutError("earlier work on this session takes too long")
-        await group.order.acquire()
-        future = asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-        def release(_: asyncio.Future[Any]) -> None:
-            self._stuck.discard(group)
-            group.order.release()
-
-        future.add_done_callback(release)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            if not future.done():
-                self._stuck.add(group)
-                future.add_done_callback(_ignore)
-            raise
-
     def _group(self, request: ClientRequest) -> ConversationGroup:
-        tenant = "" if self.settings.single_user else tenant_of(request.headers, request.query, self._key)
+        tenant = "" if self.settings.single_user else self._credentials.tenant(request.headers, request.query)
         return self.conversations.group(tenant, client_session_id(request.headers))
 
     def _body(self, request: ClientRequest) -> bytes:
         """The body of a request, decompressed."""
         coding = header(request.headers, b"content-encoding")
         return decode_body(request.body, coding, limit=self.settings.max_bytes) if coding else request.body
-
-
-def _ignore(future: asyncio.Future[Any]) -> None:
-    """Read the exception of work that was abandoned, so that asyncio does not report it."""
-    if not future.cancelled():
-        future.exception()
 
 
 def _is_edited(located: Located) -> bool:

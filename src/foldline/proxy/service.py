@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import time
@@ -139,6 +140,8 @@ def serve(  # noqa: PLR0913  # all but one are keyword arguments
             counters.worker = index
         reporters = (log_report, open_telemetry()) if telemetry else (log_report,)
         application = build(settings, counters=counters, reporters=reporters)
+        gc.collect()
+        gc.freeze()  # otherwise, each full collection stops all responses for about 50 ms
         if started is not None and not workers:
             started(address)
         server(application, tls=tls).run(sockets=[bound])

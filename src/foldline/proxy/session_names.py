@@ -11,20 +11,26 @@ _NAMES = (b"x-foldline-session", b"x-claude-code-session-id", b"session-id", b"s
 """Headers that name a conversation. If several are present, the first one in this list is used."""
 _AGENT = b"x-claude-code-agent-id"
 """The header that names a sub-agent. A sub-agent has a conversation separate from that of its parent."""
+_READ = frozenset((*_NAMES, _AGENT))
 _LONGEST = 120
 
 
 def client_session_id(headers: RawHeaders) -> str:
     """The id that the client gives its conversation; "" if the client gives none."""
-    found = next((value for name in _NAMES if (value := header(headers, name).strip())), "")
+    named = [(name.lower(), value) for name, value in headers if name.lower() in _READ]
+    if not named:
+        return ""
+    found = next((value for name in _NAMES if (value := header(named, name).strip())), "")
     if not found:
         return ""
-    agent = header(headers, _AGENT).strip()
+    agent = header(named, _AGENT).strip()
     return printable_name(f"{found}/{agent}" if agent else found)
 
 
 def printable_name(text: str) -> str:
     """The text, changed so that the ledger accepts it as a name."""
+    if text.isprintable():
+        return text[:_LONGEST]
     return "".join(char if char.isprintable() else "?" for char in text)[:_LONGEST]
 
 

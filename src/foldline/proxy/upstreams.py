@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from yarl import URL
 
@@ -85,12 +86,22 @@ def target(base: URL, path: bytes, query: bytes) -> URL | None:
     >>> str(target(URL("http://h/v1"), b"/v1/models", b"limit=5"))
     'http://h/v1/models?limit=5'
     """
-    if not path.startswith(b"/") or path.startswith(b"//") or _UNSAFE.search(path) or _UNSAFE.search(query):
+    if not query:  # a query may hold a credential, which must not be remembered
+        return _path_target(base, path)
+    if _UNSAFE.search(query):
+        return None
+    url = _path_target(base, path)
+    return url and URL(f"{url}?{query.decode('latin-1')}", encoded=True)
+
+
+@lru_cache(maxsize=256)
+def _path_target(base: URL, path: bytes) -> URL | None:
+    """The address of a request without a query; None if the path is unsafe."""
+    if not path.startswith(b"/") or path.startswith(b"//") or _UNSAFE.search(path):
         return None
     front = base.raw_path.rstrip("/")
     text = path.decode("latin-1")
     last = front.rpartition("/")[2]
     if last and text.startswith(f"/{last}/"):
         front = front[: -len(last) - 1]
-    address = f"{base.origin()}{front}{text}"
-    return URL(f"{address}?{query.decode('latin-1')}" if query else address, encoded=True)
+    return URL(f"{base.origin()}{front}{text}", encoded=True)

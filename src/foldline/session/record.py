@@ -257,6 +257,11 @@ class BranchRecord:
         """A value that no other record has."""
         return self.store.owner, self.branch
 
+    @property
+    def known_length(self) -> int:
+        """The number of messages of the version that this record has read or written last."""
+        return self._head.length
+
     def version(self) -> Version:
         """The current version."""
         return self._at(self.store.head(self.branch))

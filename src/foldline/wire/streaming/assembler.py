@@ -143,7 +143,9 @@ def _error(name: str, value: dict[str, Any]) -> dict[str, Any] | None:
     elif ERROR in (name, kind, value.get("object")):
         found = value.get("error") or value or _NO_MESSAGE
     else:
-        found = value.get("error") or next((object_at(choice, "error") for choice in list_at(value, "choices")), None)
+        found = value.get("error")
+        if not found and (choices := list_at(value, "choices")):
+            found = object_at(choices[0], "error")
     if not found:
         return None
     if isinstance(found, dict):

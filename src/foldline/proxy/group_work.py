@@ -1,0 +1,69 @@
+"""Runs the work on conversations in threads, for each `ConversationGroup` in the order of its arrival."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from foldline.proxy.conversations import ConversationGroup
+
+T = TypeVar("T")
+THREADS = 32
+"""Maximum number of threads. Most of them wait for a commit."""
+
+
+class GroupWork:
+    """Runs work in threads, and in the order of its arrival for each group. Must be used in one event loop."""
+
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
+        self._stuck: set[ConversationGroup] = set()
+
+    async def acquire(self, group: ConversationGroup) -> None:
+        """Wait until all earlier work on a group is done. Later work then waits until `release` is called.
+
+        If no work is pending, this does not wait.
+        """
+        if group in self._stuck:
+            raise TimeoutError("earlier work on this session takes too long")
+        group.pending += 1
+        try:
+            await group.order.acquire()
+        except BaseException:
+            group.pending -= 1
+            raise
+
+    def release(self, group: ConversationGroup) -> None:
+        """Let the next work on a group begin."""
+        self._stuck.discard(group)
+        group.pending -= 1
+        group.order.release()
+
+    async def run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
+        """Run `work` in a thread, after all earlier work on the group."""
+        await self.acquire(group)
+        return await self.run_acquired(group, work)
+
+    async def run_acquired(self, group: ConversationGroup, work: Callable[[], T]) -> T:
+        """Run `work` in a thread, after `acquire` was called. The group is released when the thread has ended."""
+        future = asyncio.get_running_loop().run_in_executor(self.threads, work)
+        future.add_done_callback(lambda _: self.release(group))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if not future.done():
+                self._stuck.add(group)
+                future.add_done_callback(_ignore)
+            raise
+
+    def close(self) -> None:
+        """Wait until all threads have ended."""
+        self.threads.shutdown(wait=True)
+
+
+def _ignore(future: asyncio.Future[Any]) -> None:
+    """Read the exception of work that was abandoned, so that asyncio does not report it."""
+    if not future.cancelled():
+        future.exception()
