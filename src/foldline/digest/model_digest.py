@@ -229,8 +229,11 @@ class _ModelDigest:
         request = self.request
         if request.min_tokens is not None:
             return request.min_tokens
-        lines = (line for message in request.messages for line in transcript_lines(message))
-        covered = request.covered_tokens or request.count_tokens("\n".join(lines))
+        covered = request.covered_tokens
+        for line in (line for message in request.messages for line in transcript_lines(message)):
+            if request.covered_tokens or _MIN_SHARE * covered >= _MIN_TOKENS:
+                break
+            covered += request.count_tokens(line)
         return min(_MIN_TOKENS, int(_MIN_SHARE * covered))
 
 

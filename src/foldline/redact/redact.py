@@ -30,6 +30,7 @@ from foldline.redact.keys import find_other_keys, find_word_keys
 from foldline.redact.named_values import find_named_values
 from foldline.redact.patterns import Hit
 from foldline.redact.private_keys import find_private_keys
+from foldline.redact.result_memory import ResultMemory
 from foldline.redact.searched_text import RulesByMark, SearchedText
 
 Finder = Callable[[SearchedText], Iterator[Hit]]
@@ -60,6 +61,10 @@ _PASSES = 8
 A later pass finds only values that the redaction of a value beside them has made recognisable. Such chains are short,
 so the limit should never be reached. The limit guarantees that the loop ends.
 """
+_MEMORY_MIN_CHARS = 500
+"""The result is remembered only for a text of at least this length. For a shorter text, searching is fast enough."""
+_REDACTED: Final = ResultMemory(max_entries=4_096, max_chars=1_000_000, is_idempotent=True)
+_CLEAN_ARGUMENTS: Final = ResultMemory(max_entries=4_096, max_chars=1_000_000)
 _ERROR_CHARS = 300
 _SAMPLES = ("swordfish", "Tr0ub4dor-3", "12345678", "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ")
 """Sample values of different shapes.
@@ -76,6 +81,10 @@ def redact(text: str) -> str:
     >>> redact("PGPASSWORD=hunter2 psql -c 'select 1'")
     "PGPASSWORD=[redacted password] psql -c 'select 1'"
     """
+    return _redact(text) if len(text) < _MEMORY_MIN_CHARS else _REDACTED.result_of(_redact, text)
+
+
+def _redact(text: str) -> str:
     for _ in range(_PASSES):
         hits = _find_secrets(text)
         if not hits:
@@ -102,12 +111,18 @@ def clean_arguments(text: str) -> str:
     >>> clean_arguments('{"command": "mysql -p\\u0068unter2 -u me", "password": "swordfish"}')
     '{"command": "mysql -p[redacted password] -u me", "password": "[redacted password]"}'
     """
+    return (
+        _clean_arguments(text) if len(text) < _MEMORY_MIN_CHARS else _CLEAN_ARGUMENTS.result_of(_clean_arguments, text)
+    )
+
+
+def _clean_arguments(text: str) -> str:
     try:
         value = [json.loads(text)]
         places, keys = _places_in(value)
         strings = [holder[place] for holder, place in places]
         searched = "\n".join([*strings, *[text for key in keys if _may_name_secret(key)][:1]])
-        if clean_text(searched) == searched:
+        if not _find_secrets(searched) and strip_escapes(searched) == searched:
             return text
         for (holder, place), string in zip(places, strings, strict=True):
             holder[place] = clean_text(string)

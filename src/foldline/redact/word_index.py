@@ -17,6 +17,8 @@ _MAX_KNOWN_WORDS, _MAX_WORD_BYTES = 50_000, 64
 """If more than `_MAX_KNOWN_WORDS` words are remembered, all of them are forgotten. Words of more than `_MAX_WORD_BYTES`
 bytes are not remembered.
 """
+_PIECE_BYTES = 4
+"""A mark is searched for in long words only if its first and its last bytes, of this number, are in the words."""
 _SMALL_LETTERS: Final = bytes(
     byte if byte >= 128 else ord(chr(byte).lower()) if chr(byte).isalpha() else ord(" ") for byte in range(256)
 )
@@ -124,6 +126,9 @@ class WordIndex:
     def _look_up(self, words: set[bytes]) -> set[bytes]:
         """The words of marks that occur in at least one of these words. Faster than `_learn` for many or long words."""
         joined = b" ".join([b"", *words, b""])
-        return {mark for mark in self._parts if mark in joined}.union(
-            [b" " + mark + b" " for mark in self._whole & words]
-        )
+        pieces = {joined[at : at + _PIECE_BYTES] for at in range(len(joined))}
+        size = _PIECE_BYTES
+        possible = [
+            mark for mark in self._parts if len(mark) < size or (mark[:size] in pieces and mark[-size:] in pieces)
+        ]
+        return {mark for mark in possible if mark in joined}.union([b" " + mark + b" " for mark in self._whole & words])
