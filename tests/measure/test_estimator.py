@@ -18,6 +18,7 @@ from foldline.measure.estimator import (
     with_margin,
 )
 from foldline.measure.estimator_weights import families
+from foldline.measure.text_features import cut_repeats
 from foldline.measure.tokenizers import exact_counter
 from foldline.testing.provider.token_rules import CLAUDE_47_RATIO, CLAUDE_RATIO
 from support.linear_time import assert_linear
@@ -173,6 +174,14 @@ def test_a_run_of_one_character_is_counted_as_its_tokens(character: str, family:
     assert exact is not None
     text = character * 2_000
     assert exact.count(text).tokens <= Estimator(family).count(text).upper <= 2.5 * exact.count(text).tokens
+
+
+@pytest.mark.parametrize("follower", ["", "x", " ", "か", "\u00a0"])
+def test_a_run_of_one_character_is_cut_before_any_character(follower: str) -> None:
+    """In UTF-8, か begins with the byte of c plus 128."""
+    raw, cut = cut_repeats(("c" * 9 + follower).encode())
+    assert raw.decode() == "c" + follower
+    assert cut == {ord("c"): 8}
 
 
 @pytest.mark.parametrize("family", ["o200k_base", "cl100k_base", "gemma3"])

@@ -95,19 +95,32 @@ def _patterns(used: set[str]) -> tuple[Patterns, tuple[str, ...]]:
     pairs = [pattern for pattern in plain if len(pattern) == len(set(pattern)) == 2]
     longer = [pattern for pattern in plain if pattern not in pairs]
     words, signs = [key for key in longer if "a" in key], [key for key in longer if "a" not in key]
-    plain_pairs, tab_pairs = [key for key in pairs if "t" not in key], [key for key in pairs if "t" in key]
+    tab_pairs = [key for key in pairs if "t" in key]
+    edge_pairs = [key for key in pairs if {*key} == {"_", "a"}]
+    plain_pairs = [key for key in pairs if key not in (*tab_pairs, *edge_pairs)]
     other = [pattern for pattern in patterns if pattern not in plain]
     scripts: dict[int, list[str]] = {}
     for beginning in (text for beginnings in data["scripts"].values() for text in beginnings if text in used):
         scripts.setdefault(bytes.fromhex(beginning)[0], []).append(beginning)
     found = Patterns(
-        words=tuple(map(str.encode, words)),
-        signs=tuple(map(str.encode, signs)),
+        words=tuple((key.encode(), _rarest_pair(key)) for key in words),
+        signs=tuple((key.encode(), _rarest_pair(key)) for key in signs),
+        edge_pairs=tuple(map(pair_code, edge_pairs)),
         pairs=tuple(map(pair_code, plain_pairs)),
         tab_pairs=tuple(map(pair_code, tab_pairs)),
         other=tuple(map(str.encode, other)),
         scripts=tuple((lead, tuple(map(bytes.fromhex, group))) for lead, group in scripts.items()),
     )
     beginnings = chain.from_iterable(scripts.values())
-    order = (*words, *signs, *plain_pairs, *tab_pairs, *ASCII_FEATURES, *other, *beginnings, *OTHER_FEATURES)
-    return found, order
+    ascii_order = (*words, *signs, *edge_pairs, *plain_pairs, *tab_pairs, *ASCII_FEATURES)
+    return found, (*ascii_order, *other, *beginnings, *OTHER_FEATURES)
+
+
+def _rarest_pair(pattern: str) -> int:
+    """The code of a pair in a pattern that few texts have; -1 if there is none.
+
+    >>> _rarest_pair("AaA") == pair_code("aA"), _rarest_pair("aaa")
+    (True, -1)
+    """
+    pairs = {pattern[at : at + 2] for at in range(len(pattern) - 1)} - {"aa"}
+    return min(map(pair_code, pairs), default=-1)

@@ -14,7 +14,9 @@ from foldline.measure.text_features import (
     class_pairs,
     classes_of_pairs,
     consonants,
+    count_byte,
     cut_repeats,
+    lone_capitals,
     lone_letters,
     rare_characters,
     repeated_rules,
@@ -22,6 +24,7 @@ from foldline.measure.text_features import (
     unbroken_alphabets,
     uncommon_characters,
     without_ascii,
+    without_word_edges,
     without_word_pairs,
 )
 
@@ -37,10 +40,15 @@ _LARGE_SCRIPTS = (b"j", b"z", b"k", b"y", b"e")
 class Patterns(NamedTuple):
     """The patterns that are counted. They are in groups, because a text without a class does not need its patterns."""
 
-    words: tuple[bytes, ...]
-    """Patterns with a lowercase letter."""
-    signs: tuple[bytes, ...]
-    """Patterns of other ASCII classes."""
+    words: tuple[tuple[bytes, int], ...]
+    """Patterns with a lowercase letter. Each has a pair that it contains, or -1.
+
+    A search for this pair is much faster than counting the pattern.
+    """
+    signs: tuple[tuple[bytes, int], ...]
+    """Patterns of other ASCII classes. Each has a pair that it contains, or -1."""
+    edge_pairs: tuple[int, ...]
+    """The pairs at the edges of words, which are most pairs of a text."""
     pairs: tuple[int, ...]
     tab_pairs: tuple[int, ...]
     """The pairs with a tab or another control character. They are skipped if a text has no such character."""
@@ -70,12 +78,14 @@ def feature_counts(text: str, patterns: Patterns) -> FeatureCounts:
     classes = raw.translate(CLASSES)
     pairs = without_word_pairs(class_pairs(raw))
     short = classes_of_pairs(pairs)
-    counts: list[float] = [classes.count(pattern) for pattern in patterns.words]
-    counts += [short.count(pattern) for pattern in patterns.signs]
-    counts += [pairs.count(pair) for pair in patterns.pairs]
-    counts += [pairs.count(pair) for pair in patterns.tab_pairs] if b"t" in short else [0] * len(patterns.tab_pairs)
-    bars = raw.count(b"|") + raw.count(b";")
-    counts += (*lone_letters(raw), *consonants(raw), sequences(raw), raw.count(0), bars)
+    rest = without_word_edges(pairs)
+    counts: list[float] = [classes.count(word) if pair < 0 or pair in pairs else 0 for word, pair in patterns.words]
+    counts += [short.count(sign) if pair < 0 or pair in pairs else 0 for sign, pair in patterns.signs]
+    counts += [pairs.count(pair) for pair in patterns.edge_pairs]
+    counts += [rest.count(pair) for pair in patterns.pairs]
+    counts += [rest.count(pair) for pair in patterns.tab_pairs] if b"t" in short else [0] * len(patterns.tab_pairs)
+    counts += (lone_letters(raw), lone_capitals(pairs), *consonants(raw), sequences(raw), count_byte(raw, 0))
+    counts.append(count_byte(raw, ord("|")) + count_byte(raw, ord(";")))
     counts.append(raw.translate(UNBROKEN).count(b"w" * SOLID) if size >= SOLID else 0)
     if not text.isascii():
         counts += _other_counts(raw, classes, patterns)

@@ -48,6 +48,12 @@ def pair_code(pattern: str) -> int:
 
 
 _WORD_PAIRS = bytes([pair_code("aa")])
+_WORD_EDGES = bytes([pair_code("_a"), pair_code("a_")])
+_LONE_CAPITALS = bytes(
+    ord("b" if second == 1 and first > 1 else "e" if first == 1 and second > 1 else "-")
+    for first, second in (divmod(code, 16) for code in range(256))
+)
+"""A table for `bytes.translate`: `b` for a pair of another class and a capital, `e` for a capital and another class."""
 _AFTER_OTHER = 7 << 4
 _SECOND = bytes(ord((ASCII_CLASSES + "x")[code & 7]) for code in range(256))
 
@@ -67,20 +73,34 @@ def without_word_pairs(pairs: bytes) -> bytes:
     return pairs.translate(None, _WORD_PAIRS)
 
 
+def without_word_edges(pairs: bytes) -> bytes:
+    """The codes without the pairs of a space and a lowercase letter: half of the codes between words."""
+    return pairs.translate(None, _WORD_EDGES)
+
+
 def classes_of_pairs(pairs: bytes) -> bytes:
     """The class of the second byte of each pair. All classes that are not ASCII are `x`."""
     return pairs.translate(_SECOND)
 
 
-def lone_letters(raw: bytes) -> tuple[int, int]:
-    """Two counts of ASCII letters: the lone letters plus the lone lowercase letters, and the lone capitals.
+def lone_letters(raw: bytes) -> int:
+    """The number of lone ASCII letters plus the number of lone lowercase letters.
 
     A lone letter has no letter beside it, and a lone lowercase letter has no lowercase letter beside it. So the `x` of
-    `f(x)` counts twice. Minified code and random data have many lone letters, and tables have many lone capitals.
+    `f(x)` counts twice. Minified code and random data have many lone letters.
     """
     letters = int.from_bytes(raw.translate(_LETTERS), "little")
-    lone = letters & ~(letters << 8 | letters >> 8)
-    return lone.bit_count(), lone.to_bytes(len(raw), "little").count(1)
+    return (letters ^ letters & (letters << 8 | letters >> 8)).bit_count()
+
+
+def lone_capitals(pairs: bytes) -> int:
+    """The number of capitals without a letter beside them, from the codes of `class_pairs`. Tables have many."""
+    return (pairs.translate(_LONE_CAPITALS) + b"e").count(b"be")
+
+
+def count_byte(raw: bytes, byte: int) -> int:
+    """The number of occurrences of a byte. The search for an absent byte is much faster than counting."""
+    return raw.count(byte) if byte in raw else 0
 
 
 _BASES = bytes(ord("b") if chr(byte) in "acgtuACGTU" else 0 for byte in range(256))
@@ -111,22 +131,25 @@ def consonants(raw: bytes) -> tuple[int, int]:
     return letters.count(b"cccc"), letters.count(b"cj")
 
 
-_SEVEN = bytes(7)
+_THREE, _SEVEN = bytes(3), bytes(7)
 _EQUAL = re.compile(rb"\0+")
-_NO_SPACES = bytes(byte if byte != 0x20 and byte < 0x80 else byte ^ 0x80 for byte in range(256))
+_UNCUT = bytes([0x20, *range(0x80, 0x100)])
+_NO_SPACES = bytes(0xFF if byte in _UNCUT else byte for byte in range(256))
+"""A table for `bytes.translate`: each byte in `_UNCUT` becomes a byte that no text has."""
 
 
 def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
-    """The bytes, with each run of eight or more equal characters cut to one character.
+    """The bytes, with each run of eight or more equal ASCII characters cut to one character.
 
     Also returns how many of each character were cut. Spaces stay, because the patterns of indentation count them.
     """
+    if not _may_repeat(raw):
+        return raw, {}
     following = int.from_bytes(raw.translate(_NO_SPACES), "little") >> 8
     # a byte of `differences` is 0 if the next byte is equal
     differences = (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")
     kept, repeats, start = [], dict[int, int](), 0
-    if (first := differences.find(_SEVEN)) < 0:
-        return raw, repeats
+    first = differences.find(_SEVEN)
     while first >= 0 and (match := _EQUAL.match(differences, first)):
         byte, end = raw[first], match.end()
         kept.append(raw[start:first])
@@ -134,6 +157,16 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
         start = end
         first = differences.find(_SEVEN, end)
     return b"".join((*kept, raw[start:])), repeats
+
+
+def _may_repeat(raw: bytes) -> bool:
+    """Whether a text may have a run of eight equal characters.
+
+    Only every second character is compared. Of a run of eight, these are four equal characters in a row.
+    """
+    half = raw.translate(None, _UNCUT)[::2]
+    number = int.from_bytes(half, "little")
+    return _THREE in (number ^ number >> 8).to_bytes(len(half), "little")
 
 
 _RULES = tuple((character * 4).encode() for character in "─━═—…█")
