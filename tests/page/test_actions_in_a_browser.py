@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 import foldline
 from foldline.message import assistant, user
+from foldline.plan.timeline import left_handles
 from foldline.session import Ledger
 from support.browsers import Visit, served_ledger, visit
 from support.pages import conversation, small_policy, with_usage
@@ -252,7 +253,7 @@ def test_no_cache_is_named_if_the_provider_reports_none(chromium: Browser) -> No
 def test_a_preview_can_be_cancelled(visitor: Visit, example: Ledger) -> None:
     before = example.session(NAME).folds
     page = visitor.session(tab="folds")
-    page.get_by_role("button", name="Preview the next fold").click()
+    page.get_by_role("button", name="Preview a fold now").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     page.keyboard.press("Escape")
@@ -332,7 +333,7 @@ def test_advice_leads_to_a_preview_and_to_a_pin(visitor: Visit, example: Ledger)
 
 def test_an_error_of_a_change_is_shown(visitor: Visit, example: Ledger) -> None:
     page = visitor.session(tab="folds")
-    page.get_by_role("button", name="Preview the next fold").click()
+    page.get_by_role("button", name="Preview a fold now").click()
     dialog = page.get_by_role("dialog")
     if dialog.get_by_role("button", name="Preview that").count():
         dialog.get_by_role("button", name="Preview that").click()
@@ -351,3 +352,43 @@ def test_a_read_only_page_offers_no_change(chromium: Browser, example: Ledger) -
         page.get_by_role("tab", name="Folds").click()
         expect(page.get_by_role("heading", name="Next fold")).to_be_visible()
         assert page.get_by_role("button", name=re.compile("Unfold|Preview")).count() == 0
+
+
+def test_a_taken_back_fold_says_which_messages_returned(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    fold = session.timeline.fold
+    assert fold is not None
+    session.unfold()
+    before = session.timeline.fold
+    assert before is not None
+    back = left_handles(fold, before)
+    assert back != left_handles(fold)
+    page = visitor.session(tab="folds", fold=session.folds + 1)
+    state = page.locator(".fold-detail .hint")
+    expect(state).to_contain_text(f"Of its messages, {back} are in the request again.")
+    expect(state).to_contain_text(f"Fold {session.folds} still covers the others.")
+
+
+def test_an_unfold_says_what_the_next_request_does_and_pays(visitor: Visit, example: Ledger) -> None:
+    example.session(NAME).use(policy=foldline.Policy.preset("balanced").but(window_tokens=200_000))
+    page = visitor.session(tab="folds")
+    page.get_by_role("button", name="Unfold…").click()
+    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    expect(dialog).to_contain_text("Rewriting the prompt cache costs nothing: the cache has expired")
+    expect(dialog).not_to_contain_text("fold again")
+    dialog.get_by_role("button", name="Unfold").click()
+    toast(page, "Unfolded: .* are in the request again")
+    expect(page.get_by_role("status").get_by_text("fold again")).to_have_count(0)
+
+
+def test_a_warm_cache_has_a_price_in_the_question_before_an_unfold(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    usage = {"input": 12, "cache_read": 9_000, "cache_write": 900}
+    session.add(user("And now?"), with_usage(assistant("I read on."), **usage), user("Go on."))
+    page = visitor.session(tab="folds")
+    page.get_by_role("button", name="Unfold…").click()
+    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    expect(dialog).to_contain_text(
+        re.compile(r"The next request rewrites the prompt cache: ~[0-9.]+k tokens, \$0\.[0-9]+")
+    )
+    expect(dialog).to_contain_text("the next request folds again")

@@ -291,3 +291,46 @@ def test_all_owners_are_listed_apart(tmp_path: Path) -> None:
         with page_client(ledger) as client:
             assert [row["owner"] for row in get(client, "sessions")["sessions"]] == ["ann"]
             assert client.get("/api/session", params={"owner": "bob", "session": "talk"}).status_code == 400
+
+
+def test_the_turns_that_are_left_follow_from_the_requests_that_are_left() -> None:
+    """A turn has at least one request, so there cannot be more turns than requests."""
+    with foldline.open(":memory:") as ledger:
+        add_session(ledger, "talk", 8, policy=small_policy(40_000))
+        with page_client(ledger) as client:
+            found = get(client, "requests", session="talk")
+    assert found["requests_per_turn"] == 2.0
+    assert found["growth_requests"] == 16
+    assert found["turns_left"] == found["requests_left"] // 2 > 0
+
+
+def test_after_a_fold_by_hand_more_requests_are_left_than_before() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(40_000))
+        size = 0
+        for one in conversation(40):
+            size += session.size(one)
+            session.add(with_usage(one, input=size + 500) if one.role == "assistant" else one)
+        with page_client(ledger) as client:
+            before = get(client, "requests", session="talk")
+            preview = session.preview(before="#81")
+            assert preview is not None
+            session.approve(preview)
+            after, report = get(client, "requests", session="talk"), get(client, "session", session="talk")
+    assert after["requests_left"] > before["requests_left"]
+    (mark,) = [one for one in report["marks"] if one["name"] == "fold"]
+    assert mark["tokens"] < mark["measured"]
+    assert report["reports_usage"]
+
+
+def test_the_difference_between_two_requests_names_the_messages() -> None:
+    with foldline.open(":memory:") as ledger:
+        add_session(ledger, "talk", 13)
+        with page_client(ledger) as client:
+            rows = get(client, "requests", session="talk")["requests"]
+            number = next(row["number"] for row in rows if row["fold"])
+            found = get(client, "window", session="talk", number=number)
+            first = get(client, "window", session="talk", number=1)
+    assert first["came"] == "#1"
+    assert found["went"].startswith("#2")
+    assert found["came"]

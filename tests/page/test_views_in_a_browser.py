@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from foldline.message import assistant, tool, user
 from foldline.session import Ledger
 from support import sessions
 from support.browsers import Visit, served, served_ledger, visit
-from support.pages import conversation, with_usage
+from support.pages import conversation, small_policy, with_usage
 
 VIEWS: dict[str, tuple[str, str]] = {
     "sessions": ("#/", "fix-the-parser"),
@@ -629,3 +631,56 @@ def test_all_lost_facts_are_not_called_the_most_important(visitor: Visit) -> Non
     expect(page.get_by_text("most important")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Show all")).click()
     expect(page.get_by_text("most important")).to_be_hidden()
+
+
+def test_folds_that_cost_money_are_not_shown_as_a_saving(chromium: Browser) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy=small_policy(60_000))
+        size = 0
+        for one in conversation(12):
+            at = time.time() - 250 + 5 * len(session)
+            size += session.size(one)
+            timed = replace(one, meta=replace(one.meta, at=at))
+            session.add(with_usage(timed, cache_read=size, input=12) if one.role == "assistant" else timed)
+        preview = session.preview(before="#9")
+        assert preview is not None
+        session.approve(preview)
+        session.add(user("And?"), with_usage(assistant("Yes."), cache_write=session.load().request))
+        with served_ledger(ledger) as address, visit(chromium, address) as tab:
+            page = tab.open()
+            cost = page.locator(".session-money .lost")
+            expect(cost).to_have_text(re.compile(r"^cost ~\$0\.[0-9]+ more$"))
+            expect(page.locator(".session-money .saved")).to_have_count(0)
+            page = tab.open("#/money?by=session&source=ledger")
+            expect(page.locator("td.lost")).to_have_text(re.compile(r"^cost ~\$0\.[0-9]+ more$"))
+            expect(page.get_by_role("region", name="Total")).to_contain_text("Folds cost more than they saved")
+            session.unfold()
+            page = tab.session("talk")
+            expect(page.locator(".stat", has_text="Folds cost more than they saved")).to_contain_text("~$0.0")
+            expect(page.get_by_text("0 (1 taken back)")).to_be_visible()
+
+
+def test_a_fold_mark_has_its_label_next_to_a_warning_mark(visitor: Visit, example: Ledger) -> None:
+    session = example.session("fix-the-parser")
+    session.fold(force=True)
+    page = visitor.session()
+    expect(page.locator(".mark.fold em")).to_be_visible()
+    page.get_by_role("tab", name="Folds").click()
+    expect(page.locator(".next-fold")).to_contain_text("as soon as the next reply reports the size of its request")
+
+
+def test_the_cause_of_a_miss_links_to_its_fold(visitor: Visit) -> None:
+    page = visitor.session()
+    page.get_by_text(re.compile("cache misses: ")).click()
+    page.locator(".misses").get_by_role("link", name="fold 2").click()
+    expect(page.get_by_role("heading", name="Fold 2", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("^request [0-9]+$"))).to_be_visible()
+
+
+def test_a_request_names_the_messages_that_came_and_left(visitor: Visit) -> None:
+    page = visitor.session(tab="folds", fold=2)
+    page.get_by_role("link", name=re.compile("^request [0-9]+$")).click()
+    moved = page.locator(".came-went")
+    expect(moved).to_contain_text(re.compile("New: #[0-9-]+ Left: #"))
+    moved.get_by_role("link").last.click()
+    expect(page.get_by_role("tab", name="Transcript")).to_have_attribute("aria-selected", "true")

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from foldline.cli.shared.output import digest_row, without_secrets
-from foldline.errors import Conflict, InputError
+from foldline.errors import Conflict, InputError, ViewTooLarge
 from foldline.message import Thinking
 from foldline.page.advice import cut_after
 from foldline.page.session_reader import copied_message
 from foldline.page.session_summary import kept_by
 from foldline.page.sources import PageSources
+from foldline.plan.gate import Need
 from foldline.plan.timeline import handle, left_handles
 from foldline.recall.handles import parse_handle
 from foldline.session import Session
-from foldline.session.preview import Preview, preview_of, removal_cost
+from foldline.session.preview import Preview, preview_of, removal_cost, rewrite_cost
+from foldline.session.state import State
 
 _PREVIEWS = 32
 """Maximum number of previews that are kept for approval."""
@@ -83,19 +86,44 @@ class PageActions:
             self._previews.pop(preview, None)
         return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
 
+    def unfold_preview(self, **where: str) -> dict[str, Any]:
+        """What taking back the newest fold would do. Nothing is changed."""
+        opened = self._session(**where)
+        opened.refresh()
+        snapshot, log = opened.record.snapshot(), self.sources.reader(**where).log()
+        if snapshot.fold is None or not log.folds:
+            raise InputError("nothing is folded", hint="load the page again")
+        reader = self.sources.reader(**where)
+        previous = log.folds[-2] if len(log.folds) > 1 else None
+        before = reader.fold(previous) if previous else None
+        shortest = previous.shortest if previous else None
+        changed = replace(snapshot, fold=before, shortest=shortest, changed_at=snapshot.version.length)
+        state, cache = State(opened.state.setup, changed, opened.record.read), reader.cache_state()
+        load = state.load()
+        rewritten = load.request - state.scaled(state.timeline.prefix[state.timeline.lead]) - load.fixed
+        return {
+            "back": left_handles(snapshot.fold, before),
+            "previous": reader.fold_history().number_of(previous) or None,
+            "tokens": load.request,
+            "usable": load.usable,
+            **_next_fold(state),
+            "cache": cache,
+            "rewrites": rewritten,
+            "costs": rewrite_cost(state, rewritten, cache),
+        }
+
     def unfold(self, **where: str) -> dict[str, Any]:
         """Undo the newest fold. `refold` restores it."""
         opened = self._session(**where)
         taken_back = opened.timeline.fold
         opened.unfold()
-        load, plan = opened.load(), opened.plan()
+        load = opened.load()
         return {
             "back": left_handles(taken_back, opened.timeline.fold),
             "folds": opened.folds,
             "tokens": load.request,
             "usable": load.usable,
-            "need": plan.verdict.need.name,
-            "folds_again": plan.fold is not None,
+            **_next_fold(opened.state),
         }
 
     def refold(self, **where: str) -> dict[str, Any]:
@@ -158,6 +186,15 @@ class PageActions:
             "costs": cost.usd if left else None,
             "cache": cost.cache,
         }
+
+
+def _next_fold(state: State) -> dict[str, Any]:
+    """How urgent a fold is, and whether the next request folds."""
+    try:
+        plan = state.plan()
+    except ViewTooLarge:
+        return {"need": Need.HARD.name, "folds_again": False}
+    return {"need": plan.verdict.need.name, "folds_again": plan.fold is not None}
 
 
 def _preview_row(preview: Preview) -> dict[str, Any]:

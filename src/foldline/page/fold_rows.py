@@ -14,7 +14,7 @@ from foldline.digest.extract.extraction import extract_facts
 from foldline.errors import InputError
 from foldline.fold import Fold
 from foldline.page.session_reader import RecordedFold, SessionReader
-from foldline.plan.timeline import left_handles
+from foldline.plan.timeline import handles_of, left_handles
 
 _DIFF_LINES = 2_000
 """Digests with more lines than this are not compared with each other."""
@@ -40,9 +40,17 @@ def whole_fold(reader: SessionReader, number: int) -> dict[str, Any]:
     return {
         **_row(reader, number, recorded),
         "previous": history.number_of(recorded.before) or None,
+        "back": _returned(reader, fold),
         "stays": _stays(reader, fold),
         "changes": _changes(_text_of(before), _text_of(fold)) if before else [],
     }
+
+
+def _returned(reader: SessionReader, fold: Fold) -> str:
+    """The handles of the messages of a fold that are in the request again; "" if there are none."""
+    log = reader.log()
+    gone = {index for one in (log.fold.left if log.fold else ()) for index in one}.union(log.removed)
+    return handles_of(index for one in fold.left for index in one if index not in gone)
 
 
 def lost_facts(reader: SessionReader, number: int) -> dict[str, Any]:

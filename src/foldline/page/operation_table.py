@@ -24,7 +24,7 @@ def _answer(**names: str) -> dict[str, str]:
 _SUMMARY = _answer(
     string="version model cache",
     integer="tokens usable window folds",
-    boolean="exact",
+    boolean="exact reports_usage",
     array="marks states compactions",
     number_or_null="last_fold_at",
 )
@@ -102,8 +102,9 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
                 string="version",
                 array="requests marks folds",
                 object="saving cost",
-                integer="usable window hidden",
+                integer="usable window hidden growth_requests",
                 integer_or_null="turns_left requests_left",
+                number_or_null="requests_per_turn",
             ),
         ),
         Operation(
@@ -111,7 +112,9 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
             call=api.window,
             summary="The window at a request by kind of content, compared with another request",
             parameters=(*SESSION, _NUMBER, against),
-            returns=_answer(integer="number against message tokens before cut", array="added kinds"),
+            returns=_answer(
+                integer="number against message tokens before cut", array="added kinds", string="came went"
+            ),
         ),
         Operation(
             path="tree",
@@ -153,7 +156,7 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
             returns=_answer(
                 integer="number cut left made_at before after",
                 number="at",
-                string="folded reason first",
+                string="folded reason first back",
                 object_or_null="digest",
                 boolean="applies can_refold is_final",
                 number_or_null="taken_back_at",
@@ -278,6 +281,20 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
             parameters=(*SESSION, preview, digest),
             changes=True,
             returns=_answer(integer="folds cut before after"),
+        ),
+        Operation(
+            path="unfold_preview",
+            call=actions.unfold_preview,
+            summary="What undoing the newest fold would do; nothing is changed",
+            parameters=SESSION,
+            changes=True,
+            returns=_answer(
+                integer="tokens usable rewrites",
+                string="back need cache",
+                boolean="folds_again",
+                integer_or_null="previous",
+                number_or_null="costs",
+            ),
         ),
         Operation(
             path="unfold",

@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import accumulate, pairwise, takewhile
-from statistics import median
 from typing import Any, NamedTuple
 
 from foldline.errors import InputError
@@ -16,10 +15,11 @@ from foldline.ledger.records import FoldReference
 from foldline.message import Usage
 from foldline.page.request_costs import RequestCosts
 from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader, removed_spans
+from foldline.plan.timeline import handles_of
 from foldline.session.transcript_session import reply_starts
 
-_TURNS = 12
-"""The growth of a session is computed from this number of newest turns."""
+_GROWTH_REQUESTS = 36
+"""The growth of a session is computed from this number of newest requests."""
 _MISS_TOKENS = 1_024
 """If fewer tokens are missed than this, no miss is reported."""
 HIDDEN_KIND = "not in any message"
@@ -84,6 +84,18 @@ def _compactions(reader: SessionReader) -> dict[FoldReference, FoldReference]:
         elif made.before in found:
             found[made.reference] = found[made.before]
     return found
+
+
+class RoomLeft(NamedTuple):
+    """How many more requests and turns fit. The numbers are estimates; None if the session did not grow."""
+
+    requests_left: int | None
+    turns_left: int | None
+    """Computed from `requests_left` and `requests_per_turn`."""
+    requests_per_turn: float | None
+    """Requests for each prompt of a person among the newest requests; None if there was no prompt."""
+    growth_requests: int
+    """The number of newest requests that the growth was computed from."""
 
 
 class RequestPoint(NamedTuple):
@@ -165,9 +177,7 @@ class RequestWindow:
             receipt = self._receipt(usage)
             if receipt is not None:
                 whole, usd, miss = receipt.untouched.prompt, receipt.usd, receipt.miss
-                missed, cause = (miss.tokens, cause_text(miss)) if miss else (0, "")
-                if miss and before and miss.cause == "history":
-                    cause = self._note_between(before[0], point) or cause
+                missed, cause = (miss.tokens, self._receipt_cause(miss, before, point)) if miss else (0, "")
                 miss_usd = miss.usd if miss else 0.0
             rows.append(
                 {
@@ -198,6 +208,14 @@ class RequestWindow:
         """Remove the oldest receipt with this usage from `receipts` and return it; None if there is none."""
         found = self.receipts.get(usage) if usage else None
         return found.popleft() if found else None
+
+    def _receipt_cause(self, miss: CacheMiss, before: tuple[RequestPoint, Usage] | None, point: RequestPoint) -> str:
+        """The reason for a cache miss in a receipt. The record knows more about folds and notes than the receipt."""
+        if before and miss.cause == "history" and (note := self._note_between(before[0], point)):
+            return note
+        if before and miss.cause == "fold" and self._fold_number(before[0]) != self._fold_number(point):
+            return self._fold_cause(point.change)
+        return cause_text(miss)
 
     def _fold_number(self, point: RequestPoint) -> int:
         return self.history.number_of(point.fold)
@@ -244,7 +262,9 @@ class RequestWindow:
         if change is None or change.fold is None or change.kind not in ("fold", "refold"):
             return "an unfold brought messages back"
         fold = self.reader.fold(change.fold)
-        return f"the conversation was {fold.reason}" if fold.compacted_by else CAUSES["fold"]
+        if fold.compacted_by:
+            return f"the conversation was {fold.reason}"
+        return CAUSES["fold"].replace("a fold", f"fold {self.history.number_of(change.fold)}")
 
     def _note_between(self, last: RequestPoint, point: RequestPoint) -> str:
         """What a note did that left the request, or came back, between two requests; "" if there is none."""
@@ -282,11 +302,23 @@ class RequestWindow:
             "before": sum(before.values()),
             "cut": fold.cut if fold else 0,
             "added": [(other.reply if other else 0) + 1, point.reply],
+            "came": handles_of(self._indexes(point) - self._indexes(other)),
+            "went": handles_of(self._indexes(other) - self._indexes(point)),
             "kinds": [
                 {"name": name, "tokens": now[name], "before": before[name], "change": now[name] - before[name]}
                 for name in sorted({*now, *before}, key=lambda name: (order.get(name, len(_KINDS)), name))
             ],
         }
+
+    def _indexes(self, point: RequestPoint | None) -> set[int]:
+        """The indexes of the messages in a request, whole or shortened; none for None."""
+        if point is None:
+            return set()
+        fold = self.reader.fold(point.fold) if point.fold else None
+        if fold is None:
+            return set(range(point.reply)) - self._missing(point)
+        stays = {*range(min(self.lead, fold.cut)), *fold.pinned, *fold.carried, *range(fold.cut, point.reply)}
+        return stays - self._missing(point, fold)
 
     def contents(self, point: RequestPoint) -> Counter[str]:
         """The tokens of each kind of content in a request. If the provider reported a size, they add up to it."""
@@ -318,17 +350,14 @@ class RequestWindow:
                 found["stubs"] += stub[1]
         return found
 
-    def room_left(self, tokens: int, limit: int) -> tuple[int | None, int | None]:
-        """The approximate numbers of turns and of requests that still fit below a limit.
-
-        The numbers are computed from the growth in the newest turns and requests. They are None if there was no growth.
-        """
-        turns = [index for index, one in enumerate(self.facts) if one.is_prompt][-_TURNS:]
-        requests = [point.reply for point in self.points][-3 * _TURNS :]
-        return self._count(turns, limit - tokens), self._count(requests, limit - tokens)
-
-    def _count(self, starts: list[int], room: int) -> int | None:
-        ends = [*starts[1:], len(self.facts)]
-        sizes = [self.prefix[end] - self.prefix[start] for start, end in zip(starts, ends, strict=False)]
-        growth = median(sizes) if sizes else 0
-        return max(0, int(room // growth)) if growth else None
+    def room_left(self, tokens: int, limit: int) -> RoomLeft:
+        """How many more requests and turns fit below a limit, if the session grows as it did in its newest requests."""
+        starts = [point.reply for point in self.points][-_GROWTH_REQUESTS:]
+        growth = (self.prefix[-1] - self.prefix[starts[0]]) / len(starts) if starts else 0.0
+        if growth <= 0:
+            return RoomLeft(None, None, None, len(starts))
+        before = self.points[-len(starts) - 1].reply if len(self.points) > len(starts) else 0
+        turns = sum(one.is_prompt for one in self.facts[before:])
+        each = len(starts) / turns if turns else None
+        requests = max(0, int((limit - tokens) / growth))
+        return RoomLeft(requests, int(requests / each) if each else None, each, len(starts))

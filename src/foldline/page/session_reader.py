@@ -28,6 +28,8 @@ from foldline.tool_calls import interpret_call
 
 _FIRST_MESSAGES = 20
 """Number of messages that are searched for the first prompt."""
+_NEWEST_MESSAGES = 20
+"""Number of newest messages that are searched for a reply."""
 _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking", Media: "media"}
 
 
@@ -206,6 +208,11 @@ class SessionReader:
         with self.lock:
             self._record.version()
             return list(self._record.read(start, stop))
+
+    def newest_messages(self) -> list[Message]:
+        """The newest messages, oldest first."""
+        length = self.log().head.length
+        return self.messages(max(0, length - _NEWEST_MESSAGES), length)
 
     def fold(self, reference: FoldReference) -> Fold:
         """A fold with its digest."""

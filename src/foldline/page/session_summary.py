@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from foldline.cli.shared.output import first_words, without_secrets
@@ -58,6 +59,7 @@ def session_summary(reader: SessionReader) -> dict[str, Any]:
         "usable": view.usable,
         "window": view.window,
         "marks": _marks(state),
+        "reports_usage": _reports_usage(reader),
         "states": _states(reader, state),
         "cache": reader.cache_state(),
         "folds": state.snapshot.folds,
@@ -117,15 +119,27 @@ def _compactions(reader: SessionReader) -> list[dict[str, Any]]:
 
 
 def _marks(state: State) -> list[dict[str, Any]]:
-    """The sizes in tokens at which the policy warns and folds, and the size of the largest request that fits."""
+    """The sizes in tokens at which the policy warns and folds, and the size of the largest request that fits.
+
+    `measured` is the size that applies as soon as the provider has reported the size of a request. It is larger than
+    `tokens` if the size is only an estimate now, for example directly after a fold.
+    """
     load = state.load()
     marks = []
     for rule in state.policy.rules:
         if rule.basis == "request":
-            tokens = bound(rule, load)
-            margin = " less the margin of an estimate" if tokens < limit(rule, load.usable) else ""
-            marks.append({"name": rule.action, "tokens": round(tokens), "rule": f"{rule}{margin}"})
-    return [*marks, {"name": "hard", "tokens": state.usable, "rule": "the largest request that fits"}]
+            tokens, measured = bound(rule, load), limit(rule, load.usable)
+            margin = " less the margin of an estimate" if tokens < measured else ""
+            row = {"name": rule.action, "tokens": round(tokens), "measured": round(measured), "rule": f"{rule}{margin}"}
+            marks.append(row)
+    largest = {"tokens": state.usable, "measured": state.usable, "rule": "the largest request that fits"}
+    return [*marks, {"name": "hard", **largest}]
+
+
+def _reports_usage(reader: SessionReader) -> bool:
+    """Whether the newest reply reports the size of its request."""
+    newest = (message for message in reversed(reader.newest_messages()) if message.role == "assistant")
+    return any(message.meta.usage is not None for message in islice(newest, 1))
 
 
 def _states(reader: SessionReader, state: State) -> list[str]:
@@ -258,16 +272,16 @@ def request_report(reader: SessionReader) -> dict[str, Any]:
     """The requests of a session, its folds over time, what foldline's folds saved, and how many turns are left."""
     window = RequestWindow(reader)
     rows, view = window.rows(), reader.state().view()
-    soft = [mark["tokens"] for mark in _marks(reader.state()) if mark["name"] in ("fold", "clip", "hard")]
-    turns, requests = window.room_left(view.tokens, min(soft))
+    size = "measured" if _reports_usage(reader) else "tokens"
+    soft = [mark[size] for mark in _marks(reader.state()) if mark["name"] in ("fold", "clip", "hard")]
+    room = window.room_left(view.tokens, min(soft))
     return {
         "version": reader.version(),
         "requests": rows,
         "folds": window.fold_marks(),
         "saving": window.costs.saving(rows),
         "cost": cost_of(rows),
-        "turns_left": turns,
-        "requests_left": requests,
+        **room._asdict(),
         "usable": view.usable,
         "window": view.window,
         "marks": _marks(reader.state()),

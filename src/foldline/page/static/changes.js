@@ -1,6 +1,6 @@
 // The changes that the page can make. Each change asks for confirmation, calls the API, and can be undone.
 
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { ask, attempt, openDialog, toast } from "./dialogs.js";
 import { h, put, visible, withHandles } from "./dom.js";
 import { FACTS, NO_REWRITE, money, percent, plural, tokens, whole, writerOf } from "./format.js";
@@ -57,16 +57,16 @@ function unpinText(name, done) {
 }
 
 export async function unfold(context) {
-  const report = context.report;
-  const newest = appliedFold(report);
-  const previous = (await attempt(() => get("fold", { ...context.where, number: newest.number })))?.previous;
-  const size = report.tokens + newest.before - newest.after;
-  const limit = Math.min(report.usable, ...report.marks.filter((mark) => mark.name === "fold" || mark.name === "clip").map((mark) => mark.tokens));
+  const newest = appliedFold(context.report);
+  const next = await attempt(() => post("unfold_preview", context.where));
+  if (!next) return;
+  const price = next.cache === "none" ? "" : next.cache !== "warm" ? `Rewriting the prompt cache costs nothing: ${NO_REWRITE[next.cache]}. `
+    : `The next request rewrites the prompt cache: ${tokens(next.rewrites)} tokens${next.costs ? `, ${money(next.costs)}` : ""}. `;
   const sure = await ask("Undo the newest fold?", [
-    h("p", {}, `${newest.first || "Shortened results"} return to the request: ${tokens(report.tokens, report.exact)} → ${tokens(size)} tokens. ` +
-      `${previous ? `Fold ${previous} applies again. ` : ""}${report.cache === "none" ? "" : "The next request rewrites the prompt cache. "}You can restore the fold in the view Folds.`),
-    size > report.usable ? h("p", { class: "hint" }, `${tokens(size)} of ${tokens(report.usable, true)}: the request would not fit, so the next request folds again.`)
-      : size > limit ? h("p", { class: "hint" }, `${tokens(size)} is more than ${tokens(limit, true)}, the size at which the policy folds now: the next request may fold again.`) : null], "Unfold");
+    h("p", {}, `${next.back || "Shortened results"} return to the request: ${tokens(context.report.tokens, context.report.exact)} → ${tokens(next.tokens)} tokens. ` +
+      `${next.previous ? `Fold ${next.previous} applies again. ` : ""}${price}You can restore the fold in the view Folds.`),
+    next.need === "HARD" ? h("p", { class: "hint" }, `${tokens(next.tokens)} of ${tokens(next.usable, true)}: the request would not fit${next.folds_again ? ", so the next request folds again" : ""}.`)
+      : next.folds_again ? h("p", { class: "hint" }, `At ${tokens(next.tokens)} tokens the policy folds: the next request will fold again.`) : null], "Unfold");
   if (!sure) return;
   const done = await attempt(() => post("unfold", context.where));
   if (!done) return;

@@ -16,7 +16,8 @@ export function foldsTab(panel, context) {
     const folds = context.report.fold_list;
     put(list,
       h("div", { class: "card next-fold" }, h("h2", {}, "Next fold"), h("p", { class: "muted" }, nextText(context.report)),
-        context.report.can_change ? h("button", { class: "button primary", onclick: () => previewFold(context) }, icon("fold"), "Preview the next fold") : null),
+        context.report.can_change ? h("button", { class: "button primary", onclick: () => previewFold(context) }, icon("fold"), "Preview a fold now") : null,
+        context.report.can_change ? h("p", { class: "muted small-text" }, "The preview shows what a fold would remove if it were made now, with the messages that the request has now.") : null),
       folds.length ? h("ol", { class: "folds", reversed: true }, [...folds].reverse().map((fold) => h("li", {},
         h("a", { href: context.link({ tab: "folds", fold: fold.number }), "aria-current": fold.number === chosen ? "true" : null, class: "fold-row" },
           h("b", {}, `Fold ${fold.number}`, fold.applies ? h("span", { class: "chip" }, "applies now") : fold.taken_back_at ? h("span", { class: "chip undone" }, "taken back") : null,
@@ -70,7 +71,10 @@ function nextText(report) {
   if (report.refusal) return `The last fold was not made: ${report.refusal.cause}.`;
   if (report.reason) return `Due: ${report.reason}.`;
   const mark = report.marks.find((one) => one.name === "fold" || one.name === "clip");
-  return mark ? `At ${tokens(mark.tokens, true)} tokens (${mark.rule}). ${tokens(Math.max(0, mark.tokens - report.tokens), report.exact)} are left.` : "The policy folds only when the request does not fit.";
+  if (!mark) return "The policy folds only when the request does not fit.";
+  const left = `${tokens(Math.max(0, mark.tokens - report.tokens), report.exact)} are left.`;
+  if (mark.measured > mark.tokens && report.reports_usage) return `At ${tokens(mark.measured, true)} tokens (${mark.rule.replace(" less the margin of an estimate", "")}) as soon as the next reply reports the size of its request. Until then the size is an estimate, so a fold is already made at ${tokens(mark.tokens, true)}. ${left}`;
+  return `At ${tokens(mark.tokens, true)} tokens (${mark.rule}). ${left}`;
 }
 
 function foldView(context, fold) {
@@ -106,7 +110,16 @@ function foldState(context, fold) {
   if (!fold.taken_back_at) return h("p", { class: "muted" }, `Fold ${applied.number} replaced this fold. To unfold this one, take back the newer folds first.`);
   const why = fold.can_refold ? "“Fold again” restores it with the same digest."
     : fold.is_final ? "It cannot be restored, because a newer fold was made since." : "To restore it, first restore the fold that was taken back after it.";
-  return h("p", { class: "hint" }, `Taken back on ${moment(fold.taken_back_at)}: its messages are in the request again. ${why}`);
+  return h("p", { class: "hint" }, `Taken back on ${moment(fold.taken_back_at)}. ${returned(context, fold)} ${why}`);
+}
+
+/** Which messages of a fold that was taken back are in the request again. An older fold may still cover some of them. */
+function returned(context, fold) {
+  const applied = appliedFold(context.report);
+  if (!fold.back) return applied ? `None of its messages is in the request again, because fold ${applied.number} covers them.` : "None of its messages is in the request again.";
+  const are = /^#\d+$/.test(fold.back) ? "is" : "are";
+  if (fold.back === fold.folded) return `Its messages are in the request again: ${fold.back}.`;
+  return `Of its messages, ${fold.back} ${are} in the request again.${applied ? ` Fold ${applied.number} still covers the others.` : ""}`;
 }
 
 /** What the first request with a fold paid again, because the fold changed its beginning. It is filled in when the requests are known. */

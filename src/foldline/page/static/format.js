@@ -43,6 +43,13 @@ export function money(dollars) {
   return `${dollars < 0 ? "−" : ""}$${size.toFixed(digits)}`;
 }
 
+/** What folds saved, or what they cost in addition: the word before the amount, the amount, and the class for its colour. */
+export function savingText({ usd, isEstimate }) {
+  const amount = `${isEstimate ? "~" : ""}${money(Math.abs(usd))}`;
+  return usd < 0 ? { text: `cost ${amount} more`, name: "Folds cost more than they saved", amount, style: "lost" }
+    : { text: `saved ${amount}`, name: "Saved by folds, net", amount, style: "saved" };
+}
+
 export function plural(count, noun, many = `${noun}s`) {
   return `${whole(count)} ${count === 1 ? noun : many}`;
 }

@@ -46,16 +46,17 @@ export function windowBar(report) {
     report.blocks.some((block) => block.name === "hidden") ? h("p", { class: "muted small-text" }, `${BLOCKS.hidden}: ${HIDDEN_WHY}`) : null);
 }
 
+const WEIGHTS = { hard: 3, fold: 2, clip: 2, pause: 1, warn: 0 };
+
+/** The marks with their labels. If two labels would cover each other, the one of the more important mark is shown. */
 function labelled(report, total) {
-  let last = -100;
-  return report.marks.map((mark) => {
-    const left = 100 * mark.tokens / total;
-    const close = left - last < 14;
-    last = left;
-    const name = MARKS[mark.name] || mark.name;
-    return h("span", { class: `mark ${mark.name}${close ? " close" : ""}${left > 80 ? " right" : ""}`, css: { left: `${Math.min(left, 100)}%` }, title: mark.rule },
-      h("em", {}, `${name} ${tokens(mark.tokens, true)}`));
-  });
+  const marks = report.marks.map((mark) => ({ ...mark, left: 100 * mark.tokens / total }));
+  const shown = [];
+  for (const mark of [...marks].sort((one, other) => WEIGHTS[other.name] - WEIGHTS[one.name])) {
+    if (shown.every((other) => Math.abs(other.left - mark.left) >= 14)) shown.push(mark);
+  }
+  return marks.map((mark) => h("span", { class: `mark ${mark.name}${shown.includes(mark) ? "" : " close"}${mark.left > 80 ? " right" : ""}`, css: { left: `${Math.min(mark.left, 100)}%` }, title: mark.rule },
+    h("em", {}, `${MARKS[mark.name] || mark.name} ${tokens(mark.tokens, true)}`)));
 }
 
 /** What fills history and pins: a bar per kind, which opens to its tools, servers and files.

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
-import { money, percent, plural, tokens, whole } from "./format.js";
+import { money, percent, plural, savingText, tokens, whole } from "./format.js";
 import { stat } from "./changes.js";
 import { sessionLink } from "./sessions.js";
 
@@ -44,7 +44,7 @@ function view(report) {
       stat("Read from the cache", percent(total.cache_read / Math.max(1, total.cache_read + total.cache_write + total.input))),
       stat("Cache misses", `${tokens(total.missed, true)} tokens, ${money(total.miss_cost)}`),
       report.savings ? stat("Without folding", money(report.savings.untouched_usd)) : null,
-      report.source === "files" ? null : stat("Saved by folds, net", saved(report.saved))),
+      report.source === "files" ? null : !report.saved ? stat("Saved by folds, net", "—") : stat(savingOf(report.saved).name, savingOf(report.saved).amount)),
     report.saved && !report.saved.from_receipts ? h("p", { class: "muted small-text" }, "~ marks an estimate: the cost that the requests would have had without foldline's folds, minus the real cost. For requests through “foldline serve”, the saving is measured.") : null),
     report.savings?.misses.length ? misses(report.savings.misses) : null,
     report.savings ? holdout(report.holdout) : null,
@@ -53,7 +53,7 @@ function view(report) {
   ];
 }
 
-const saved = (found) => (found ? `${found.from_receipts ? "" : "~"}${money(found.usd)}` : "—");
+const savingOf = (found) => savingText({ usd: found.usd, isEstimate: !found.from_receipts });
 
 function groups(report) {
   const isBySession = report.by === "session" && report.source === "ledger";
@@ -66,9 +66,18 @@ function groups(report) {
     h("tbody", {}, rows.slice(0, 400).map((row) => h("tr", {},
       h("th", { scope: "row", class: row.parent ? "name child" : "name", title: row.name }, nameOf(report, row)),
       h("td", { class: "track-cell" }, h("span", { class: "hbar-track block" }, h("span", { class: "hbar-fill k-after", css: { width: `${100 * row.cost / total}%` }, title: `${percent(row.cost / total)} of the cost` }))),
-      h("td", { class: "num strong" }, money(row.cost)), isBySession ? h("td", { class: "num saved" }, saved(row.saved)) : null,
-      h("td", { class: "num" }, row.missed ? [money(row.miss_cost), h("small", { class: "muted" }, ` ${tokens(row.missed, true)}`)] : "—"), h("td", { class: "num" }, whole(row.requests)),
-      [row.cache_read, row.cache_write, row.input, row.output].map((size) => h("td", { class: "num" }, tokens(size, true)))))))));
+      cell("cost", "num strong", money(row.cost)), isBySession ? savedCell(row.saved) : null,
+      cell("cache misses", "num", row.missed ? [money(row.miss_cost), h("small", { class: "muted" }, ` ${tokens(row.missed, true)}`)] : "—"), cell("requests", "num", whole(row.requests)),
+      [["read from cache", row.cache_read], ["written", row.cache_write], ["not cached", row.input], ["output", row.output]].map(([title, size]) => cell(title, "num", tokens(size, true)))))))));
+}
+
+/** A cell of a table. On a narrow screen, its title stands before it. */
+const cell = (title, style, content) => h("td", { class: style, data: { label: title } }, content);
+
+function savedCell(found) {
+  if (!found) return cell("saved", "num", "—");
+  const { text, amount, style } = savingOf(found);
+  return cell("saved", `num ${style}`, found.usd < 0 ? text : amount);
 }
 
 const shortened = (name) => (name.length > 34 ? (name.includes("/") ? `…${name.slice(-33)}` : `${name.slice(0, 33)}…`) : name || "unknown");

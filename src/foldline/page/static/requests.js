@@ -64,7 +64,14 @@ export function requestsCard(card, context) {
     put(events, misses.length ? h("details", { open: isListOpen, ontoggle: (event) => { isListOpen = event.target.open; } },
       h("summary", {}, `${plural(misses.length, "cache miss", "cache misses")}: ${tokens(missed, true)} tokens paid again${paid ? `, ${money(paid)}` : ""}`),
       h("ul", { class: "misses" }, misses.map((row) => h("li", {}, h("button", { class: "link", onclick: () => choose(row.number) }, `Request ${row.number}`),
-        h("span", {}, `${tokens(row.missed, true)} tokens${row.missed_usd ? ` (${money(row.missed_usd)})` : ""}: `, withHandles(row.cause, context.linkTo)))))) : null);
+        h("span", {}, `${tokens(row.missed, true)} tokens${row.missed_usd ? ` (${money(row.missed_usd)})` : ""}: `, causeText(row)))))) : null);
+  }
+
+  /** The cause of a cache miss. The numbers of messages and folds are links. */
+  function causeText(row) {
+    const [before, number, after] = row.cause.split(/\bfold ([0-9]+)\b/);
+    if (!number) return withHandles(row.cause, context.linkTo);
+    return [before, h("a", { href: context.link({ tab: "folds", fold: Number(number) }) }, `fold ${number}`), after];
   }
 
   /** Takes a number from a field. If there is no such request, a message says so, and the field shows the chosen request again. */
@@ -97,7 +104,7 @@ export function requestsCard(card, context) {
       row.whole > row.tokens ? h("span", { class: "muted" }, `${tokens(row.whole)} without folding`) : null,
       row.usd !== null ? h("span", { class: "muted" }, money(row.usd)) : null,
       h("a", { href: context.linkTo(row.message) }, `reply #${row.message}`)),
-    row.missed ? h("p", { class: "fault" }, `Cache miss: ${tokens(row.missed, true)} tokens were paid again${row.missed_usd ? `, for ${money(row.missed_usd)}` : ""}. Cause: `, withHandles(row.cause, context.linkTo), ".") : null, table);
+    row.missed ? h("p", { class: "fault" }, `Cache miss: ${tokens(row.missed, true)} tokens were paid again${row.missed_usd ? `, for ${money(row.missed_usd)}` : ""}. Cause: `, causeText(row), ".") : null, table);
     try {
       const found = await get("window", { ...context.where, number: chosen, against });
       if (mine === turn) put(table, kinds(found, row.exact));
@@ -116,8 +123,12 @@ export function requestsCard(card, context) {
       compared ? h("td", { class: "num" }, kind.before ? tokens(kind.before) : "—") : null,
       h("td", { class: "num" }, kind.tokens ? tokens(kind.tokens) : "—"), change(kind.change)))),
     h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Request"), compared ? h("td", { class: "num" }, tokens(found.before, isExact)) : null,
-      h("td", { class: "num" }, tokens(found.tokens, isExact)), change(found.tokens - found.before))))];
+      h("td", { class: "num" }, tokens(found.tokens, isExact)), change(found.tokens - found.before)))),
+    found.against ? h("p", { class: "small-text came-went" }, moved("New", found.came), moved("Left", found.went), found.came || found.went ? "" : "The same messages as before.") : null];
   }
+
+  /** The messages that came or left since the other request. */
+  const moved = (title, handles) => (handles ? h("span", {}, h("b", {}, `${title}: `), withHandles(handles, context.linkTo), " ") : null);
 
   const change = (size) => h("td", { class: `num ${size < 0 ? "down" : size > 0 ? "up" : ""}` }, size ? `${size > 0 ? "+" : "−"}${whole(Math.abs(size))}` : "");
 

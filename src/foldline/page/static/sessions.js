@@ -2,7 +2,7 @@
 
 import { get, watch } from "./api.js";
 import { h, icon, put, visible } from "./dom.js";
-import { ago, money, ownFolds, plural, tokens, whole } from "./format.js";
+import { ago, money, ownFolds, plural, savingText, tokens, whole } from "./format.js";
 import { meter } from "./meter.js";
 
 const STATES = {
@@ -101,10 +101,10 @@ export async function showSessions(main) {
       h("span", { class: "figures" }, `${tokens(summary.tokens, summary.exact)} of ${tokens(summary.usable, true)}`));
     put(node.querySelector(".session-states"), summary.states.map(stateChip));
     const totals = summary.totals;
-    const saved = totals && totals.saving.tokens > 0 ? `saved ${totals.saving.money === null ? `${tokens(totals.saving.tokens)} tokens` : `${totals.saving.from_receipts ? "" : "~"}${money(totals.saving.money)}`}` : "";
+    const saved = savedOf(totals);
     const cost = totals && totals.cost.usd !== null ? `${money(totals.cost.usd)}` : "";
     put(node.querySelector(".session-facts"), summary.model ? `${summary.model} · ` : "", totals ? `${plural(totals.requests, "request")} · ` : "", factsOf(row, ownFolds(summary), summary.compactions), summary.last_fold_at ? ` · last fold ${ago(summary.last_fold_at)}` : "");
-    put(node.querySelector(".session-money"), cost ? h("b", {}, cost) : null, saved ? h("span", { class: "saved" }, saved) : null);
+    put(node.querySelector(".session-money"), cost ? h("b", {}, cost) : null, saved ? h("span", { class: saved.style, title: saved.title }, saved.text) : null);
   }
 
   const answer = await get("sessions");
@@ -115,6 +115,14 @@ export async function showSessions(main) {
   draw();
   const stop = watch("sessions", {}, answer.version, (value) => { rows = value.sessions; draw(); });
   return () => { left = true; stop(); sight.disconnect(); };
+}
+
+/** What the folds of a session saved or cost in addition, for its row; null if nothing was folded. */
+function savedOf(totals) {
+  if (!totals || totals.saving.tokens <= 0) return null;
+  const { tokens: left, money: usd, from_receipts: isMeasured } = totals.saving;
+  if (usd === null) return { text: `saved ${tokens(left)} tokens`, style: "saved" };
+  return { ...savingText({ usd, isEstimate: !isMeasured }), title: usd < 0 ? "Compared with requests without folds: a fold makes the provider write its cache again" : null };
 }
 
 /** A session and those that belong to it, each with its depth. */

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
-import { money, ownFolds, plural, tokens, whole } from "./format.js";
+import { money, ownFolds, plural, savingText, tokens, whole } from "./format.js";
 import { stat, unpin } from "./changes.js";
 import { drawAdvice } from "./advice.js";
 import { BLOCKS, contents, windowBar } from "./meter.js";
@@ -72,10 +72,10 @@ export function windowTab(panel, context) {
         stat("Requests", whole(found.requests.length)),
         found.cost.usd !== null ? stat("Cost", money(found.cost.usd)) : null,
         found.cost.missed_usd ? stat("of this for cache misses", money(found.cost.missed_usd)) : null,
-        stat("Folds", whole(ownFolds(report))),
+        stat("Folds", foldCount(report)),
         report.compactions.map((one) => stat(`Compacted by the ${one.by}`, plural(one.messages, "message"), "foldline recorded this, but did not make it. It does not count as a saving of foldline.")),
         saving.tokens > 0 ? stat("Not sent, thanks to folds", `${tokens(saving.tokens)} tokens`) : null,
-        saving.tokens > 0 && saving.money !== null ? stat("Saved by folds, net", `${saving.from_receipts ? "" : "~"}${money(saving.money)}`, "Compared with requests without foldline's folds. The cost of folds is subtracted: they make the provider write its cache again.") : null);
+        saving.tokens > 0 && saving.money !== null ? savedStat(saving) : null);
       chart.draw(found);
       await drawAdvice(todo, context);
     } catch (error) {
@@ -100,8 +100,22 @@ function sourceText(report) {
   return /usage/.test(report.source) ? "estimated from the usage of the newest reply" : "estimated";
 }
 
-function roomLeft({ turns_left: turns, requests_left: requests }) {
+/** How many more requests fit before the next fold. A turn is a prompt of the user with all its requests. */
+function roomLeft({ requests_left: requests, turns_left: turns, requests_per_turn: each, growth_requests: newest }) {
   if (requests === null) return null;
-  const about = requests ? `about ${plural(requests, "request")}` : "the next request folds";
-  return stat("Until the next fold", turns && requests ? `${about}, ${plural(turns, "turn")}` : about);
+  const about = !requests ? "less than one more request" : `about ${plural(requests, "request")}`;
+  const unit = each ? ` A turn is a prompt with all its requests: here about ${each < 10 ? Number(each.toFixed(1)) : Math.round(each)} for each prompt.` : "";
+  return stat("Until the next fold", requests && turns ? `${about} (${plural(turns, "turn")})` : about,
+    `If the session goes on growing as in its newest ${plural(newest, "request")}.${unit}`);
+}
+
+/** The number of folds that apply, and of those that were taken back. */
+function foldCount(report) {
+  const undone = report.fold_list.filter((fold) => fold.taken_back_at).length;
+  return `${whole(ownFolds(report))}${undone ? ` (${whole(undone)} taken back)` : ""}`;
+}
+
+function savedStat(saving) {
+  const found = savingText({ usd: saving.money, isEstimate: !saving.from_receipts });
+  return stat(found.name, found.amount, "All requests so far, compared with requests without foldline's folds, also folds that were taken back later. The cost of folds is subtracted: they make the provider write its cache again.");
 }
