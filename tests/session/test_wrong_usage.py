@@ -170,3 +170,27 @@ def test_a_figure_below_the_size_of_images_is_believed() -> None:
     assert size > 1_500
     session.add(reply(figures(size // 2 + 50)), {"role": "user", "content": "go on"})
     assert "usage of reply" in session.view().source
+
+
+# Thinking that the provider does not send again
+
+GEMINI = Policy.preset("balanced").but(window_tokens=20_000, reply_tokens=1_000)
+
+
+@pytest.mark.promise("I10")
+@pytest.mark.parametrize("window", [15_000, 20_000, 22_000, 40_000])
+def test_hidden_tokens_count_in_every_window_if_the_provider_drops_thinking(window: int) -> None:
+    """The figures grow more slowly than the messages, because only the messages contain the thinking."""
+    session = Session(model="gemini-2.5-flash", format="gemini", policy=GEMINI.but(window_tokens=window))
+    session.add({"role": "user", "parts": [{"text": "Choose a colour."}]})
+    prompt = 12_207
+    for number in range(8):
+        thought = {"text": f"step {number}: " + "I should look at the files once more. " * 14, "thought": True}
+        usage = {"promptTokenCount": prompt, "candidatesTokenCount": 30, "thoughtsTokenCount": 120}
+        content = {"role": "model", "parts": [thought, {"text": "The next file is done. " * 4}]}
+        candidate = {"content": content, "finishReason": "STOP", "index": 0}
+        session.add({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-2.5-flash"})
+        session.add({"role": "user", "parts": [{"text": "And now the next file, please. " * 8}]})
+        prompt += 90
+    hidden = session.load().blocks["hidden"]
+    assert 11_000 < hidden < 12_500

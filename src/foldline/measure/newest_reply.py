@@ -34,6 +34,8 @@ class NewestReply(NamedTuple):
     If the messages contain no thinking, the thinking tokens in the usage are not part of the next request.
     """
     usage: Usage = Usage()
+    uncounted: int = 0
+    """The part of `size` that a tokenizer cannot count, such as thinking. It is 0 if the counter is no tokenizer."""
 
     @property
     def reported(self) -> int:

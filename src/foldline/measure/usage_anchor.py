@@ -200,22 +200,21 @@ class Gauge:
         return Count(gauge._expected(), False, source)
 
     def _append(self, message: Message, tokens: int, thinking: int) -> None:
-        if self.is_exact and not _is_countable(message):
-            self.uncounted += tokens
+        uncounted = tokens if self.is_exact and not _is_countable(message) else 0
         if message.role == "assistant":
             reply, meta = self.reply, message.meta
             has_thinking = any(isinstance(part, Thinking) for part in message.parts)
             if reply is not None and reply.id and reply.id == meta.reply:
                 tokens, thinking = reply.size + tokens, reply.thinking + thinking
-                self.reply = NewestReply(
-                    reply.id, reply.start, tokens, thinking, has_thinking or reply.has_thinking, reply.usage
-                )
+                has_thinking, uncounted = has_thinking or reply.has_thinking, reply.uncounted + uncounted
+                self.reply = NewestReply(reply.id, reply.start, tokens, thinking, has_thinking, reply.usage, uncounted)
             else:
                 self._settle_reply()
-                self.reply = NewestReply(meta.reply, self.messages, tokens, thinking, has_thinking)
+                self.reply = NewestReply(meta.reply, self.messages, tokens, thinking, has_thinking, uncounted=uncounted)
         else:
             self._settle_reply()
             self.total += tokens
+            self.uncounted += uncounted
             self.estimated += tokens
             if self.thinking and message.is_prompt:
                 self.stale_thinking += self.thinking
@@ -252,6 +251,7 @@ class Gauge:
         reported = reply.reported
         self.reply = None
         self.total += reply.size
+        self.uncounted += reply.uncounted
         self.estimated += 0 if reported else reply.size
         self.reported += reported
         self.thinking += reply.thinking_tokens
@@ -331,13 +331,14 @@ class Gauge:
         if self.anchor is None:
             gap = prompt - expectation.tokens
             is_sure = gap <= expectation.surprise
-            return None if is_sure else FirstFigure(self.calibration.hidden, expectation.tokens, gap)
+            return None if is_sure else FirstFigure(self.calibration.hidden, expectation.tokens, gap, self.uncounted)
         first = self.anchor.first
         if first is None:
             return None
         missing = round(self.calibration.ratio * evidence.missing_tokens)
         expected = self._estimate_all(first.hidden) - missing - evidence.change
-        is_confirmed = first.is_confirmed_by(expected, prompt - expected, is_exact=self.is_exact)
+        uncounted = self.uncounted - first.uncounted if self.is_exact else expected - first.expected
+        is_confirmed = first.is_confirmed_by(expected, prompt - expected, uncounted)
         return None if is_confirmed else first
 
     def _take_usage_of_another(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:

@@ -123,15 +123,19 @@ class FirstFigure(NamedTuple):
     gap: int
     """The usage figure minus the estimate."""
 
-    def is_confirmed_by(self, expected: int, gap: int, *, is_exact: bool) -> bool:
+    uncounted: int = 0
+    """The part of that request that the model's own tokenizer cannot count, such as thinking and images."""
+
+    def is_confirmed_by(self, expected: int, gap: int, uncounted: int) -> bool:
         """Whether a figure for a longer request shows about the same hidden tokens.
 
         If the figures are wrong by a constant factor, the later figure shows more hidden tokens, because the request
-        has grown. `is_exact` says whether the model's own tokenizer has counted the growth. An estimated growth may be
-        only half of the real growth.
+        has grown. `uncounted` is the part of the growth that the model's own tokenizer has not counted. The real size
+        of this part may be half or twice as large, or 0 if the provider drops the thinking.
         """
         growth = expected - self.expected
-        return growth >= LEAST_GROWTH and abs(gap - self.gap) <= (AGREE if is_exact else 1.0) * growth
+        uncertain = min(max(uncounted, 0), growth)
+        return growth >= LEAST_GROWTH and abs(gap - self.gap) <= AGREE * (growth - uncertain) + uncertain
 
 
 class Expectation(NamedTuple):
