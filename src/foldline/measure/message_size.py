@@ -51,14 +51,16 @@ TEXT_ONLY = Framing(name="none", message=0, call=0, result=0, reply=0, tool=0)
 
 def message_tokens(message: Message, counter: Counter, framing: Framing) -> int:
     """The size of one message with its framing."""
-    parts = message.parts
+    parts, count = message.parts, counter.count
     tokens = framing.message + framing.part * len(parts)
     for part in parts:
-        # most parts are plain text, and are counted without a function call
+        # most parts are plain text, and are counted without a further function call
         if type(part) is Text and part.wire is None:
-            tokens += counter.count(part.text)[0]
+            tokens += count(part.text)[0]
         elif type(part) is ToolCall:
-            tokens += framing.call + counter.count(part.name)[0] + counter.count(part.arguments)[0]
+            tokens += framing.call + count(part.name)[0] + count(part.arguments)[0]
+        elif type(part) is ToolResult:
+            tokens += _result_tokens(part, counter, framing)
         else:
             tokens += part_tokens(part, counter, framing)
             if framing.unsent_thinking and len(parts) == 1 and _is_unsent(part, framing):
@@ -74,13 +76,7 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
     if isinstance(part, ToolCall):
         return framing.call + counter.count(part.name).tokens + counter.count(part.arguments).tokens
     if isinstance(part, ToolResult):
-        tokens = framing.result
-        for inner in part.parts:
-            if type(inner) is Text and inner.wire is None:
-                tokens += framing.part + counter.count(inner.text)[0]
-            else:
-                tokens += framing.part + part_tokens(inner, counter, framing)
-        return tokens
+        return _result_tokens(part, counter, framing)
     if isinstance(part, Thinking):
         if _is_unsent(part, framing):
             return 0
@@ -90,6 +86,16 @@ def part_tokens(part: Part, counter: Counter, framing: Framing) -> int:
     if part.value is None:
         return value_tokens(part.wire.value if part.wire else part.kind, counter)
     return value_tokens(part.value, counter)
+
+
+def _result_tokens(result: ToolResult, counter: Counter, framing: Framing) -> int:
+    tokens = framing.result + framing.part * len(result.parts)
+    for part in result.parts:
+        if type(part) is Text and part.wire is None:
+            tokens += counter.count(part.text)[0]
+        else:
+            tokens += part_tokens(part, counter, framing)
+    return tokens
 
 
 def _is_unsent(part: Part, framing: Framing) -> bool:

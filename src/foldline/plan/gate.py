@@ -7,7 +7,7 @@ field with this name to `Load`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import IntEnum
 from math import isinf
 from typing import NamedTuple
@@ -119,13 +119,12 @@ def bound(rule: Rule, load: Load) -> float:
     return found / (1 + load.margin) if is_late else found
 
 
-def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
+def gate(load: Load, policy: Policy, latched: Sequence[Rule] = ()) -> Verdict:
     """The verdict on a load.
 
     The need is HARD if the load exceeds the usable window, SOFT if a rule asks for an action, else NONE.
     """
-    held = tuple(latched)
-    fired = tuple([rule for rule in policy.rules if rule in held or _holds(rule, load)])
+    fired = tuple([rule for rule in policy.rules if _holds(rule, load) or rule in latched])
     needed = max(load.request, load.upper)
     if not fired and needed <= load.usable:
         return NOTHING_DUE
@@ -143,7 +142,7 @@ def gate(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> Verdict:
     return Verdict(need=Need.SOFT, action=wanted.action, reason=_reason(wanted, load), fired=fired)
 
 
-def headroom(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> float:
+def headroom(load: Load, policy: Policy, latched: Sequence[Rule] = ()) -> float:
     """The number of tokens by which the history can grow before a rule other than a warning fires, or before the
     request no longer fits. At most 0 if that is already so, and if the limit of a rule is not in tokens.
 
@@ -160,7 +159,8 @@ def headroom(load: Load, policy: Policy, latched: Iterable[Rule] = ()) -> float:
 
 
 def _holds(rule: Rule, load: Load) -> bool:
-    value, most = load.value_for(rule), bound(rule, load)
+    value = load.value_for(rule)
+    most = bound(rule, load) if load.is_estimated else limit(rule, load.usable)
     return value > most if rule.strict else value >= most
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from inspect import isawaitable
 from typing import Any
 
@@ -48,24 +48,23 @@ def clear_format(thing: Any) -> str | None:
     return sign_of(thing)
 
 
-def hand_made_messages(things: Iterable[Any]) -> list[Message] | None:
+def hand_made_messages(things: Sequence[Any]) -> list[Message] | None:
     """The values as messages if the caller made all of them as `Message`; None if any of them must be read.
 
     Raises `InputError` for a `Message` that the caller made with an unknown role or with invalid parts. A session keeps
     every message, so an invalid message would break all later requests.
     """
-    messages: list[Message] | None = []
     for thing in things:
-        if isinstance(thing, Message) and thing.wire is None:
-            _check_hand_made(thing)
-            if messages is not None:
-                messages.append(thing)
-            continue
-        messages = None
-        for message in thing if isinstance(thing, (list, tuple)) else ():
+        if not isinstance(thing, Message) or thing.wire is not None:
+            break
+        _check_hand_made(thing)
+    else:
+        return list(things)
+    for thing in things:
+        for message in thing if isinstance(thing, (list, tuple)) else (thing,):
             if isinstance(message, Message) and message.wire is None:
                 _check_hand_made(message)
-    return messages
+    return None
 
 
 def _check_hand_made(message: Message) -> None:
@@ -80,14 +79,15 @@ def _check_hand_made(message: Message) -> None:
 
 
 def _check_part(part: Any) -> None:
-    names = _TEXT_FIELDS.get(type(part))
+    kind = type(part)
+    names = _TEXT_FIELDS.get(kind)
     if names is None:
-        raise InputError(f"a part of a message must be a Part, not {type(part).__name__}", hint='Text(text="…")')
+        raise InputError(f"a part of a message must be a Part, not {kind.__name__}", hint='Text(text="…")')
     for name in names:
         value = getattr(part, name)
         if type(value) is not str:  # `check_type` would take three times as long for a correct value
-            check_type(value, str, f"{name} of {type(part).__name__}", hint="pass a text")
-    if type(part) is ToolResult:
+            check_type(value, str, f"{name} of {kind.__name__}", hint="pass a text")
+    if kind is ToolResult:
         for inner in part.parts:
             if type(inner) is not Text or type(inner.text) is not str:
                 _check_part(inner)

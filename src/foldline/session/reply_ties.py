@@ -93,16 +93,17 @@ class ReplyTies:
         reply = state.timeline.messages[-1].meta.reply if is_answered and state.timeline.messages else None
         for index, message in enumerate(messages):
             if message.role != "assistant":
-                self._has_grown = self._has_grown or is_answered
-                is_answered, reply = False, None
+                if is_answered:
+                    self._has_grown, is_answered, reply = True, False, None
                 continue
-            is_answered = True
+            is_answered, meta = True, message.meta
             known = answered or (None if self._has_grown else self._view)
-            if known is not None and known.length >= 0 and not message.meta.reply:
+            if known is not None and not meta.reply and known.length >= 0:
                 if reply is None:
                     reply = "" if not index and _begins_reply(state) else _reply_id(messages, index, known, state)
-                messages[index] = _with_meta(message, reply, message.meta.view) if reply else message
-            if (message.meta.usage is not None or state.binds_thinking) and is_untied(message):
+                if reply:
+                    messages[index] = _with_meta(message, reply, meta.view)
+            if (meta.usage is not None or state.binds_thinking) and is_untied(message):
                 sent = answered or self.view or _next_view(state, messages[:index], changed_at)
                 messages[index] = tie_reply(messages[index], sent)
                 answered = None

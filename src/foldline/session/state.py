@@ -73,6 +73,8 @@ class State:
         self._prices = prices_of(setup.model)
         self._account = FoldAccount() if any(rule.basis == "cost" for rule in setup.policy.rules) else None
         """The costs and savings of the conversation; None if no rule of the policy depends on costs."""
+        self.needs_times = self._account is not None
+        """Whether a rule depends on the times of the messages."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
         self._view_key = self._key_with(None)
         self.binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
@@ -504,11 +506,6 @@ class State:
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
         return 0.0 if is_new else account.earned_share(self._proposal(self.newest_time), self._prices)
-
-    @property
-    def needs_times(self) -> bool:
-        """Whether a rule depends on the times of the messages."""
-        return self._account is not None
 
     @property
     def newest_time(self) -> float | None:
