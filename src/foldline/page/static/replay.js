@@ -94,14 +94,17 @@ export async function showReplay(main) {
   const showsLimit = () => largest() > report.policies[0].usable / 2;
   const samePolicies = () => new Set(report.policies.map((row) => row.sizes.join())).size === 1;
 
+  /** A cell of the table. On a narrow screen, its title stands before it. */
+  const cell = (title, content) => h("td", { class: "num", data: { label: title } }, content);
+
   function table() {
     const first = report.policies[0];
     return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Policies" }, h("table", { class: "wide" }, h("thead", {}, h("tr", {}, ["policy", "folds", "refused", "sent", "cost", "from cache", "facts kept"].map((title, place) => h("th", { scope: "col", class: place ? "num" : "" }, title)))),
-      h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "everything, always"), h("td", { class: "num" }, ""), h("td", { class: "num" }, first.whole > first.usable ? "does not fit" : ""), h("td", { class: "num" }, tokens(first.everything)), h("td", { class: "num" }, money(first.cost_everything)), h("td", { class: "num" }, ""), h("td", { class: "num" }, "all text is sent")),
-        report.policies.map((row) => h("tr", {}, h("th", { scope: "row" }, row.policy, h("div", { class: "muted small-text policy-about" }, POLICIES[row.policy] || "")), h("td", { class: "num" }, whole(row.folds)), h("td", { class: "num" }, whole(row.refused)),
-          h("td", { class: "num" }, `${tokens(row.sent)} (${percent(row.sent / Math.max(1, row.everything))})`),
-          h("td", { class: "num" }, row.refused ? "—" : `${money(row.cost)}${row.cost_everything ? ` (${percent(row.cost / row.cost_everything)})` : ""}`),
-          h("td", { class: "num" }, percent(row.read / Math.max(1, row.sent))), h("td", { class: "num" }, row.facts ? percent(row.kept / row.facts) : row.folds || row.refused ? "—" : "all text is sent"))))));
+      h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "everything, always"), h("td", { class: "num" }), first.whole > first.usable ? cell("refused", "does not fit") : h("td", { class: "num" }), cell("sent", tokens(first.everything)), cell("cost", money(first.cost_everything)), h("td", { class: "num" }), cell("facts kept", "all text is sent")),
+        report.policies.map((row) => h("tr", {}, h("th", { scope: "row" }, row.policy, h("div", { class: "muted small-text policy-about" }, POLICIES[row.policy] || "")), cell("folds", whole(row.folds)), cell("refused", whole(row.refused)),
+          cell("sent", `${tokens(row.sent)} (${percent(row.sent / Math.max(1, row.everything))})`),
+          cell("cost", row.refused ? "—" : `${money(row.cost)}${row.cost_everything ? ` (${percent(row.cost / row.cost_everything)})` : ""}`),
+          cell("from cache", percent(row.read / Math.max(1, row.sent))), cell("facts kept", row.facts ? percent(row.kept / row.facts) : row.folds || row.refused ? "—" : "all text is sent"))))));
   }
 
   function plotSizes(box) {
