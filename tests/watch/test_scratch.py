@@ -39,6 +39,19 @@ def test_only_text_written_by_people_is_human_input() -> None:
     assert model.human_inputs == ["first", "second", "/review the parser"]
 
 
+def test_the_prompts_of_a_codex_session_are_human_input() -> None:
+    model = ScratchModel()
+    instructions = [{"type": "input_text", "text": "# AGENTS.md instructions for /src\n\n<INSTRUCTIONS/>"}]
+    model.extract({"type": "response_item", "payload": {"type": "message", "role": "user", "content": instructions}})
+    for text in ("fill out the search skill", "commit", ""):
+        content = [{"type": "input_text", "text": text}]
+        model.extract({"type": "response_item", "payload": {"type": "message", "role": "user", "content": content}})
+        model.extract({"type": "event_msg", "payload": {"type": "user_message", "message": text}})
+        model.extract({"type": "event_msg", "payload": {"type": "agent_message", "message": "Done."}})
+    model.extract({"type": "event_msg", "payload": {"type": "user_message", "message": ["not", "a", "text"]}})
+    assert model.human_inputs == ["fill out the search skill", "commit"]
+
+
 @pytest.mark.parametrize("mark", [{}, {"isSynthetic": True}, {"isCompactSummary": True}])
 def test_the_digest_after_a_compaction_is_not_human_input(mark: dict[str, bool]) -> None:
     model = ScratchModel()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from foldline.human_input import refusal_comment
+from foldline.human_input import human_words, refusal_comment
 from foldline.tool_calls import edited_files, patched_files
 
 if TYPE_CHECKING:
@@ -196,6 +196,18 @@ def human_text(event: AgentEvent) -> str:
         name, arguments = _between(text, "command-name"), _between(text, "command-args")
         return f"{name} {arguments}" if arguments else ""
     return "" if text.startswith(_NOT_HUMAN) else text
+
+
+def codex_prompt(event: AgentEvent) -> str:
+    """What a person wrote in an event of Codex; "" if the event is no prompt.
+
+    Codex repeats each prompt in such an event. The items with the user's role also contain text that Codex adds, such
+    as the instructions of the project, and are therefore not read.
+    """
+    payload = dict_at(event.raw, "payload")
+    if event.kind != "event_msg" or payload.get("type") != "user_message":
+        return ""
+    return human_words(text_at(payload, "message"))
 
 
 def is_synthetic(event: AgentEvent) -> bool:

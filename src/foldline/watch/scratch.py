@@ -15,6 +15,7 @@ from foldline.human_input import PLAN_HEADING, PLAN_TOOL, QUESTION_TOOLS, is_cli
 from foldline.watch.agent_events import (
     AgentEvent,
     RawEvent,
+    codex_prompt,
     dict_at,
     extract_text,
     human_text,
@@ -103,22 +104,28 @@ class ScratchModel:
         if event.session != self.session and event.session:
             self._switch_session(event.session)
         if kind == "user":
-            for result in event.results if not event.is_subagent else ():
-                if self._questions or result.get("is_error") is True:
-                    self._read_result(result)
-            text = human_text(event)
-            if self._expects_digest and (is_client_digest(text) or is_synthetic(event)):
-                self._expects_digest = False
-            elif text:
-                self._add_human_input(text)
+            self._read_user(event)
         elif kind in ("assistant", "tool_use", "response_item"):
             self._expects_digest = False
             if event.calls or kind == "response_item":
                 self._read_calls(event)
         elif kind in ("system", "compacted") and is_compaction(event):
             self._expects_digest = True
+        elif text := codex_prompt(event):
+            self._add_human_input(text)
         elif kind == "session_meta":
             self._switch_session(text_at(dict_at(event.raw, "payload"), "id") or self.session)
+
+    def _read_user(self, event: AgentEvent) -> None:
+        """Read what the user wrote, and the results in the same message that are errors or answers."""
+        for result in event.results if not event.is_subagent else ():
+            if self._questions or result.get("is_error") is True:
+                self._read_result(result)
+        text = human_text(event)
+        if self._expects_digest and (is_client_digest(text) or is_synthetic(event)):
+            self._expects_digest = False
+        elif text:
+            self._add_human_input(text)
 
     def record_state_change(
         self, previous: str = "", new: str = "", *, previous_state: str = "", new_state: str = ""
