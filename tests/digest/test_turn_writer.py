@@ -7,6 +7,7 @@ import re
 import pytest
 
 from foldline import Session
+from foldline.digest.shortening import shorten_request
 from foldline.digesters import local_digest
 from foldline.policy import Policy
 from support.work import Work
@@ -68,3 +69,23 @@ def test_long_new_prompts_leave_room_for_the_newest_replies(cap: int) -> None:
     requests, replies = shown_turns(local_digest(work.messages, cap=cap, size=len))
     assert requests[-3:] == [2, 3, 4]
     assert replies[-3:] == [2, 3, 4]
+
+
+def test_prompts_with_long_logs_leave_out_no_other_request() -> None:
+    work = Work()
+    for number in range(FIRST, FIRST + 70):
+        log = "\n".join(f"2026-11-{day:02d} pool error {number} handler retry" for day in range(1, 29)) + "\n"
+        work.ask(f"Rename handler{number} to worker{number}.\n{log * 4}")
+        work.say("Renamed.")
+    digest = local_digest(work.messages, cap=24_000, size=len)
+    missing = [
+        number for number in range(FIRST, FIRST + 70) if f"Rename handler{number} to worker{number}." not in digest
+    ]
+    assert not missing
+
+
+def test_a_shortened_prompt_keeps_its_first_line_and_what_it_forbids() -> None:
+    log = "\nwarn pool_a7 handler_b8 timeout_c9" * 40
+    assert shorten_request(f"Why does job J7 fail?{log}", 60).startswith("Why does job J7 fail?\n")
+    long = f"Please never restart host h7 during the day {'and look at the other things too ' * 9}in build_x9 again."
+    assert "never restart host h7" in shorten_request(long, 80)
