@@ -163,7 +163,7 @@ def _edited_part(part: Part, edit: Callable[[str], str]) -> Part:
 
 
 def message_without_handles(message: Message) -> Message:
-    """A digest or a message with placeholders, without handles and without the advice to use recall.
+    """Removes the handles, and the advice to use recall, from a digest or from a message that has placeholders.
 
     This is for a reader that cannot read messages by their handles.
     """

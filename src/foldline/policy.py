@@ -247,7 +247,7 @@ class Policy:
             raise ConfigError("digest_user_prompt has no {messages}", hint="add {messages} for the conversation")
         if (self.digest_system_prompt or self.digest_user_prompt) and self.digest_form != "cumulative":
             raise ConfigError(
-                f"digest_form {self.digest_form} has fixed prompts",
+                f"digest_form {self.digest_form} uses fixed prompts, so you cannot set prompts of your own with it",
                 hint='to use your own prompts, set digest_form = "cumulative"',
             )
         _one_of("counter", self.counter, COUNTERS)

@@ -10,14 +10,16 @@ the estimated growth:
 | the estimate is too low | growth of the request, times a factor | the same in every step |
 | cached tokens are counted twice | growth of this request plus growth of the request before | depends on both steps |
 | a running total of all requests | size of the whole request | rises with every step |
-| the figure is of something else | anything | anything, or above `MOST` |
+| the figure is of something else | no pattern | no pattern; it may be above `MOST` |
 
 The estimate is wrong if three growths in a row have the same ratio, and the second and the third row of the table do
 not explain the newest growths. Then the newest figure is trusted.
 
-If all steps have the same size and the ratio is about 2, the first two rows look the same. Then the figures are trusted
-in two cases only. Either the first doubted figure did not jump by the size of the request before it, or more than half
-of the figure is cached tokens. (If cached tokens are counted twice, they are at most half of the figure.)
+If all steps have the same size and the ratio is about 2, growth cannot tell the first two rows apart. Then the figures
+are trusted only if cached tokens are certainly not counted twice, which one of two observations proves:
+
+- Counting cached tokens twice makes the first doubted figure too high by the size of the previous request. It is not.
+- More than half of the figure is cached tokens. If they were counted twice, they would be at most half of it.
 """
 
 from __future__ import annotations

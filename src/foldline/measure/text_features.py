@@ -79,7 +79,7 @@ def without_word_edges(pairs: bytes) -> bytes:
 
 
 def classes_of_pairs(pairs: bytes) -> bytes:
-    """The class of the second byte of each pair. All classes that are not ASCII are `x`."""
+    """The class of the second byte of each pair. A byte that is not ASCII has the class `x`."""
     return pairs.translate(_SECOND)
 
 

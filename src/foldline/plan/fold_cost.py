@@ -115,8 +115,8 @@ def reports_cache(usages: Iterable[Usage], min_prefix: int) -> bool:
     """True if the provider caches the prompts of a session, or if the usage of its replies does not tell.
 
     False if at least two replies had prompts of at least `min_prefix` tokens, and no reply reports tokens that were
-    read from a cache or written to it. If a reply is stored as several messages, each of them can have its usage, so
-    prompts of the same size count once.
+    read from a cache or written to it. If a reply is stored as several messages, each of them may repeat the usage of
+    the reply, so prompts of the same size count once.
 
     >>> reports_cache([Usage(input=5_000), Usage(input=6_000)], min_prefix=1_024)
     False

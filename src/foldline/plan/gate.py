@@ -65,7 +65,7 @@ class Load(NamedTuple):
         return self.fixed + round(self.scale * tokens)
 
     def room_in(self, size: int) -> int:
-        """The inverse of `size_of`: the tokens, as counted locally, of the messages in a request of `size` tokens."""
+        """The inverse of `size_of`: how many tokens the local counter may count for the messages of such a request."""
         return int((size - self.fixed) / self.scale)
 
     def value_for(self, rule: Rule) -> float:

@@ -65,7 +65,7 @@ def first_difference(before: bytes, after: bytes, format: Format) -> Difference 
 
 
 def _fields(format: Format) -> dict[str, tuple[str, ...]]:
-    """The names of the fields that a cache compares before the messages, by kind and in the order of comparison."""
+    """The fields that a cache compares before it compares the messages: from each kind to its names, in order."""
     return {"tools": _TOOLS, "system": (format.system_key,), "settings": _SETTINGS.get(format.name, ())}
 
 

@@ -167,9 +167,9 @@ class UnassignedValues:
         return span
 
     def on_line(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The span of the first word that is certainly a password, on the line of the name at `at`.
+        """The span of the first word that is certainly a password; None if there is no such word.
 
-        None if there is no such word.
+        Only the line with the name at `at` is searched.
         """
         text = self.text
         start = max(0, at - _BEFORE_CHARS)

@@ -126,7 +126,7 @@ def looks_strong(text: str) -> bool:
 
 
 def looks_like_password(text: str) -> bool:
-    """Whether a word near the name of a password is certainly a password, such as `m4tl4b-pw` or `Winter2023!`."""
+    """Whether a word near a label such as `password` is certainly a password, such as `m4tl4b-pw` or `Winter2023!`."""
     return (
         _LEET.search(text) is not None
         and _PASSWORD_LETTERS.fullmatch(text) is not None
