@@ -89,3 +89,11 @@ def test_a_shortened_prompt_keeps_its_first_line_and_what_it_forbids() -> None:
     assert shorten_request(f"Why does job J7 fail?{log}", 60).startswith("Why does job J7 fail?\n")
     long = f"Please never restart host h7 during the day {'and look at the other things too ' * 9}in build_x9 again."
     assert "never restart host h7" in shorten_request(long, 80)
+
+
+def test_a_prompt_of_thousands_of_short_lines_is_shortened() -> None:
+    assert shorten_request("a\n" * 5_000, 4_000).endswith(" …")
+    work = Work()
+    work.ask("Sort these:\n" + "a\n" * 5_000)
+    work.say("Sorted.")
+    assert "User: Sort these:" in local_digest(work.messages, cap=6_000, size=len)

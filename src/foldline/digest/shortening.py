@@ -42,14 +42,21 @@ def shorten_request(text: str, max_chars: int) -> str:
     >>> shorten_request("Set the port of the new service to 7013 and then look at all of the other things.", 40)
     'Set the port … to 7013 … other things.'
     """
+    at, end = 0, text.find("\n")
+    while len(text) - at > max_chars and end >= 0:
+        left = max_chars - (end - at) - 1
+        if left < _MIN_REST and end + 1 < len(text):
+            return f"{text[:at]}{_shorten_words(text[at:end], max_chars - len(_GAP) - 1)} {_GAP}"
+        if text.find("\n", end + 1) < 0:
+            break
+        max_chars, at, end = left, end + 1, text.find("\n", end + 1)
+    return text[:at] + _shorten_words(text[at:], max_chars)
+
+
+def _shorten_words(text: str, max_chars: int) -> str:
+    """The words of a request, shortened to at most `max_chars` characters."""
     if len(text) <= max_chars:
         return text
-    first, _, rest = text.partition("\n")
-    left = max_chars - len(first) - 1
-    if rest and left < _MIN_REST:
-        return f"{shorten_request(first, max_chars - len(_GAP) - 1)} {_GAP}"
-    if rest and "\n" in rest:
-        return f"{first}\n{shorten_request(rest, left)}"
     short = shorten(text, max_chars)
     if names_in(text) <= names_in(short):
         return short
