@@ -169,11 +169,7 @@ class _Exchange:
             return
         kept, begun = ReceivedResponse(status=0, headers=()), ResponseBeginning()
         try:
-            try:
-                response = await self._post(url, outgoing)
-            finally:
-                if outgoing.planned is not None:
-                    outgoing = await outgoing.planned
+            response = await self._post(url, outgoing)
             if response.status >= 400:
                 async with response:
                     kept = await read_error(response)

@@ -21,10 +21,10 @@ class GroupWork:
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
         self._stuck: set[ConversationGroup] = set()
 
-    async def acquire(self, group: ConversationGroup) -> None:
-        """Wait until all earlier work on a group is done. Later work then waits until `release` is called.
+    async def run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
+        """Run `work` in a thread, after all earlier work on the group.
 
-        If no work is pending, this does not wait.
+        The next work on the group begins when the thread has ended.
         """
         if group in self._stuck:
             raise TimeoutError("earlier work on this session takes too long")
@@ -34,22 +34,8 @@ class GroupWork:
         except BaseException:
             group.pending -= 1
             raise
-
-    def release(self, group: ConversationGroup) -> None:
-        """Let the next work on a group begin."""
-        self._stuck.discard(group)
-        group.pending -= 1
-        group.order.release()
-
-    async def run(self, group: ConversationGroup, work: Callable[[], T]) -> T:
-        """Run `work` in a thread, after all earlier work on the group."""
-        await self.acquire(group)
-        return await self.run_acquired(group, work)
-
-    async def run_acquired(self, group: ConversationGroup, work: Callable[[], T]) -> T:
-        """Run `work` in a thread, after `acquire` was called. The group is released when the thread has ended."""
         future = asyncio.get_running_loop().run_in_executor(self.threads, work)
-        future.add_done_callback(lambda _: self.release(group))
+        future.add_done_callback(lambda _: self._release(group))
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -57,6 +43,12 @@ class GroupWork:
                 self._stuck.add(group)
                 future.add_done_callback(_ignore)
             raise
+
+    def _release(self, group: ConversationGroup) -> None:
+        """Let the next work on a group begin."""
+        self._stuck.discard(group)
+        group.pending -= 1
+        group.order.release()
 
     def close(self) -> None:
         """Wait until all threads have ended."""

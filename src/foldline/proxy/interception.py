@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,8 +54,6 @@ class OutgoingRequest:
     """Whether the body offers the recall tool, whose calls the proxy answers."""
     ticket: Any = None
     """What the interceptor needs to record the response; None if nothing is recorded."""
-    planned: Awaitable[OutgoingRequest] | None = None
-    """If this is set, only `body` is known yet. The result is this request with all other values."""
 
 
 @dataclass(slots=True, kw_only=True)

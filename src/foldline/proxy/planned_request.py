@@ -26,7 +26,7 @@ from foldline.proxy.session_edits import fold_before, release_long_prompt, rewin
 from foldline.proxy.session_names import new_session_name
 from foldline.session.record import ATTEMPTS
 from foldline.session.session import Session
-from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
+from foldline.view.identity import ViewIdentity
 
 BYTES_PER_TOKEN = 2
 """A token is assumed to have at least this many bytes. So 400,000 bytes certainly fit a window of 200,000 tokens."""
@@ -73,10 +73,6 @@ class Ticket:
         if self.conversation is not None and self._entered is None:
             self._entered = self.conversation
             self._entered.in_flight += 1
-
-    def was_sent_unchanged(self) -> None:
-        """Correct the values if the client's own body was sent, although a folded session was planned for."""
-        self.is_folded, self.fold_key, self.identity = False, "", UNKNOWN_VIEW
 
     def leave(self) -> None:
         """Undo `enter`. Later calls have no effect."""

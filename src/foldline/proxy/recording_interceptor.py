@@ -29,7 +29,6 @@ from foldline.proxy.configuration import ProxySettings
 from foldline.proxy.content_codings import NotDecodable, decode_body
 from foldline.proxy.conversations import ConversationGroup, Conversations, Located
 from foldline.proxy.credentials import CredentialHash, hash_key
-from foldline.proxy.early_requests import is_sent_unchanged
 from foldline.proxy.exchange_counters import ExchangeCounters
 from foldline.proxy.exchange_recorder import ExchangeRecorder
 from foldline.proxy.exchange_reports import Reporter, exchange_report, report_to
@@ -87,37 +86,8 @@ class RecordingInterceptor:
         except NotDecodable as error:
             return self._pass_on(request, error)
         group, started_at = self._group(request), self._clock()
-        if not self._is_sent_unchanged(request, group, body):
-            return await self._prepare(request, group, body, started_at)
-        await self._work.acquire(group)  # this does not wait, because no work is pending
-        planned = asyncio.ensure_future(self._prepare(request, group, body, started_at, is_early=True))
-        return OutgoingRequest(body=request.body, planned=asyncio.shield(planned))
-
-    def _is_sent_unchanged(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> bool:
-        """Whether a request can be sent before it is planned, because the client's own bytes will be sent anyway."""
-        settings = self.settings
-        if group.pending or settings.offers_recall or settings.answers_compaction:
-            return False
-        if not self.conversations.reads_at_once:
-            return False
         try:
-            return is_sent_unchanged(group, request.call, body)
-        except Exception:  # noqa: BLE001 (the plan meets the same error and handles it)
-            return False
-
-    async def _prepare(
-        self,
-        request: ClientRequest,
-        group: ConversationGroup,
-        body: bytes,
-        started_at: float,
-        *,
-        is_early: bool = False,
-    ) -> OutgoingRequest:
-        """What `prepare` returns for a decompressed body. With `is_early`, the request is sent meanwhile."""
-        try:
-            plan = self._plan_early if is_early else self._plan_first
-            outgoing = await plan(request, group, body)
+            outgoing = await self._planned(request, group, body)
         except NotScannable:
             return OutgoingRequest(body=request.body, notes=(("recorded", "no"),))
         except Exception as error:  # noqa: BLE001 (after any error in foldline, the client's own request is sent)
@@ -131,31 +101,13 @@ class RecordingInterceptor:
             outgoing.ticket.enter()
         return outgoing
 
-    async def _plan_first(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest:
-        """The plan for a request that is sent after it was planned."""
+    async def _planned(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest:
+        """The plan for a request, made here if this takes less than a millisecond, else in a thread."""
         outgoing = None if group.pending else self._plan_at_once(request, group, body)
         if outgoing is not None:
             return outgoing
         async with asyncio.timeout(self.settings.prepare_s):
             return await self._work.run(group, lambda: self._plan(request, group, body))
-
-    async def _plan_early(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest:
-        """The plan for a request that is being sent with the client's own bytes. The group must be acquired."""
-        try:
-            for _ in range(2):
-                await asyncio.sleep(0)  # the request is written to the connection meanwhile
-            outgoing = self._plan_at_once(request, group, body)
-        except BaseException:
-            self._work.release(group)
-            raise
-        if outgoing is not None:
-            self._work.release(group)
-            return outgoing
-        async with asyncio.timeout(self.settings.prepare_s):
-            outgoing = await self._work.run_acquired(group, lambda: self._plan(request, group, body))
-        if outgoing.is_rewritten and isinstance(outgoing.ticket, Ticket):
-            outgoing.ticket.was_sent_unchanged()
-        return replace(outgoing, body=request.body, is_rewritten=False, offers_recall=False)
 
     def _plan(self, request: ClientRequest, group: ConversationGroup, given: bytes) -> OutgoingRequest:
         call = request.call

@@ -1,5 +1,5 @@
-"""A short request is sent before it is planned, or planned without a thread. Nothing that a client, a provider or a
-reader of the ledger sees depends on that.
+"""A short request is planned without a thread. Nothing that a client, a provider or a reader of the ledger sees
+depends on that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import foldline
 from foldline import ledger
 from foldline.message import Message
-from foldline.proxy import conversations, early_requests
+from foldline.proxy import conversations
 from foldline.testing.provider import ScriptedReply, SimulatedProvider
 from support.proxy_agents import MODELS, Agent, folding
 
@@ -49,9 +49,9 @@ class Clock:
 
 @contextmanager
 def at_once(allowed: bool) -> Iterator[None]:
-    """With False, every request is planned in a thread before it is sent."""
+    """With False, every request is planned in a thread."""
     most = conversations.AT_ONCE_BYTES if allowed else -1
-    with patch.object(conversations, "AT_ONCE_BYTES", most), patch.object(early_requests, "AT_ONCE_BYTES", most):
+    with patch.object(conversations, "AT_ONCE_BYTES", most):
         yield
 
 
@@ -140,10 +140,10 @@ def own_headers(headers: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=5, deadline=None)
 @given(actions=st.lists(st.sampled_from(ACTIONS), min_size=3, max_size=14))
-def test_all_bytes_and_the_record_are_the_same_as_if_every_request_were_planned_first(
+def test_all_bytes_and_the_record_are_the_same_as_if_every_request_were_planned_in_a_thread(
     format: str, actions: list[str]
 ) -> None:
-    early, late = run(format, actions, allowed=True), run(format, actions, allowed=False)
-    assert early[0] == late[0], "the provider gets the same requests"
-    assert early[1] == late[1], "the client gets the same responses"
-    assert early[2] == late[2], "the ledger has the same messages"
+    at_once_run, threaded = run(format, actions, allowed=True), run(format, actions, allowed=False)
+    assert at_once_run[0] == threaded[0], "the provider gets the same requests"
+    assert at_once_run[1] == threaded[1], "the client gets the same responses"
+    assert at_once_run[2] == threaded[2], "the ledger has the same messages"
