@@ -213,6 +213,41 @@ def test_the_figures_of_a_preview_follow_the_edited_digest(visitor: Visit) -> No
     expect(detail.locator(".stat", has_text="Digest").first).to_contain_text(promised[1].removesuffix(" tokens"))
 
 
+def test_a_fold_can_be_undone_although_the_figures_for_its_digest_were_not_computed_yet(
+    visitor: Visit, example: Ledger
+) -> None:
+    before = example.session(NAME).timeline.cut
+    page = visitor.session(tab="transcript", message=109)
+    page.get_by_role("button", name="Fold up to here…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Edit the digest").click()
+    waiting: list[Route] = []
+    page.route("**/api/revise", lambda route: waiting.append(route))  # the answer comes only after the fold
+    with page.expect_request("**/api/revise"):
+        dialog.get_by_role("textbox", name="Digest").fill("Only FL-2231 is open.")
+    dialog.get_by_role("button", name="Fold now").click()
+    toast(page, "Folded: ")
+    for route in waiting:
+        route.continue_()
+    page.wait_for_timeout(1_000)
+    undo(page)
+    toast(page, "The fold is taken back")
+    assert example.session(NAME).timeline.cut == before
+
+
+def test_no_figures_are_computed_for_a_digest_that_was_folded_at_once(visitor: Visit) -> None:
+    page = visitor.session(tab="transcript", message=109)
+    page.get_by_role("button", name="Fold up to here…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Edit the digest").click()
+    dialog.get_by_role("textbox", name="Digest").fill("Only FL-2231 is open.")
+    dialog.get_by_role("button", name="Fold now").click()
+    toast(page, "Folded: ")
+    page.wait_for_timeout(1_500)
+    toast(page, "Folded: ")
+    expect(page.get_by_role("status").get_by_role("button", name="Undo")).to_be_visible()
+
+
 def test_an_edited_digest_is_not_discarded_without_a_question(visitor: Visit) -> None:
     page = visitor.session(tab="transcript", message=109)
     page.get_by_role("button", name="Fold up to here…").click()

@@ -52,9 +52,9 @@ export async function get(path, params = {}, signal = undefined) {
   return answer(await send(`api/${path}?${query}`, { headers: headers(), signal }));
 }
 
-export async function post(path, body) {
+export async function post(path, body, signal = undefined) {
   const extra = { "Content-Type": "application/json", "X-Foldline": "1" };
-  return answer(await send(`api/${path}`, { method: "POST", headers: headers(extra), body: JSON.stringify(body) }));
+  return answer(await send(`api/${path}`, { method: "POST", headers: headers(extra), body: JSON.stringify(body), signal }));
 }
 
 /** Asks again every second while the tab is visible, and calls `changed` with each new version. Returns a stop function. */

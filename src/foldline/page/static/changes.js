@@ -115,12 +115,13 @@ async function showPreview(context, found, through = "") {
       h("div", { class: "row end" }, h("button", { class: "button", onclick: () => close() }, "Close"))]);
     return;
   }
-  const draft = { isChanged: () => false };
+  const draft = { isChanged: () => false, stop: () => {} };
   const mayCancel = async () => !draft.isChanged() || ask("Discard your text?", "Your changes to the digest are not saved anywhere.", "Discard it");
   await openDialog(through ? `Preview: fold up to and with ${through}` : "Preview of the fold", (close) => previewContent(context, found, close, draft, mayCancel), mayCancel);
+  draft.stop();
 }
 
-/** The content of a preview. `draft.isChanged()` says whether the user has changed the digest. */
+/** The content of a preview. `draft.isChanged()` says whether the user has changed the digest. `draft.stop()` ends the computation of figures. */
 function previewContent(context, found, close, draft, mayCancel) {
   const text = found.digest ? found.digest.text : "";
   const facts = h("div", { class: "preview-facts", "aria-live": "polite" });
@@ -136,8 +137,9 @@ function previewContent(context, found, close, draft, mayCancel) {
   } }, "Edit the digest");
   const go = h("button", { class: "button primary", onclick: async () => {
     go.disabled = true;
+    draft.stop(); // after the fold, the server would refuse to compute the figures
     if (await approve(context, found.id, draft.isChanged() ? field.value : undefined)) close(true);
-    else go.disabled = false;
+    else { go.disabled = false; reckon(); }
   } }, "Fold now");
   draft.isChanged = () => field.value !== text;
 
@@ -148,16 +150,18 @@ function previewContent(context, found, close, draft, mayCancel) {
     facts.classList.remove("stale");
   }
 
-  let turn = 0;
+  let asked = new AbortController();
+  draft.stop = () => asked.abort();
   /** Computes the figures again for the text in the field, as soon as the user pauses. */
   function reckon() {
-    const mine = ++turn;
+    draft.stop();
+    const { signal } = asked = new AbortController();
     facts.classList.add("stale");
     put(title, "Computing the figures for your text…");
     setTimeout(async () => {
-      if (mine !== turn) return;
-      const now = draft.isChanged() ? await attempt(() => post("revise", { ...context.where, preview: found.id, digest: field.value })) : found;
-      if (mine !== turn) return;
+      if (signal.aborted) return;
+      const now = draft.isChanged() ? await attempt(() => post("revise", { ...context.where, preview: found.id, digest: field.value }, signal)) : found;
+      if (signal.aborted) return;
       if (now) draw(now);
       else put(title, "The figures above are those of the digest before your changes");
     }, PAUSE_MS);

@@ -54,12 +54,12 @@ export function toast(text, { undo = null, error = false, about = "" } = {}) {
   setTimeout(remove, undo ? LONG_MS : SHORT_MS);
 }
 
-/** Runs a call; shows its error as a message. Returns the answer, or undefined after an error. */
+/** Runs a call; shows its error as a message. Returns the answer, or undefined after an error or if the call was aborted. */
 export async function attempt(call) {
   try {
     return await call();
   } catch (error) {
-    toast(error.hint ? `${error.message}: ${error.hint}` : error.message, { error: true });
+    if (error.name !== "AbortError") toast(error.hint ? `${error.message}: ${error.hint}` : error.message, { error: true });
     return undefined;
   }
 }
