@@ -127,3 +127,31 @@ def test_requests_are_where_a_reply_begins() -> None:
     talk = [user("a"), assistant("b"), assistant("c"), user("d"), assistant("e")]
     assert request_positions(talk) == [1, 4]
     assert request_positions([assistant("b"), user("a")]) == []
+
+
+def test_a_refused_request_is_explained_by_its_parts() -> None:
+    transcript = session(6)
+    made = run(transcript, Policy.preset("balanced").but(window_tokens=8_000), system_tokens=9_000)
+    assert made.refused == made.requests == 6
+    assert made.refused_parts["hidden"] == 9_000
+    assert sum(made.refused_parts.values()) > made.usable
+    assert f"({', '.join(f'{name} {size:,}' for name, size in made.refused_parts.items() if size)})" in made.refusal
+    assert made.remedy
+    assert made.remedy in made.refusal
+
+
+@pytest.mark.parametrize("policy", ["balanced", "verbatim"])
+def test_the_largest_message_of_a_refused_request_is_named(policy: str) -> None:
+    messages = (user("Read this. " + "word " * 30_000), assistant("I see."), user("Go on."), assistant("Yes."))
+    transcript = Transcript(format="anthropic", messages=messages, model=MODEL)
+    made = run(transcript, Policy.preset(policy).but(window_tokens=32_000))
+    assert made.refused == 2
+    assert made.largest_message == 1
+    assert made.largest_message_tokens > made.usable
+
+
+def test_the_margin_of_an_estimate_lowers_the_limits() -> None:
+    made = run(session(40), Policy.preset("balanced").but(window_tokens=16_000))
+    assert made.folds
+    assert made.folds_at < made.ceiling < made.usable < made.window
+    assert max(made.sizes) <= made.folds_at

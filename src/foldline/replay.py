@@ -10,9 +10,9 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foldline.errors import ViewTooLarge
 from foldline.fold import Loss
@@ -22,6 +22,7 @@ from foldline.measure.tokenizers import counter_for
 from foldline.message import Message
 from foldline.models.table import model as model_of
 from foldline.plan.fold_cost import is_cache_warm, prices_of, request_cost
+from foldline.plan.gate import bound
 from foldline.policy import Policy
 from foldline.session import Session
 from foldline.session.transcript_session import (
@@ -85,6 +86,13 @@ class Replay:
     """Number of requests that were refused, because the messages that must stay do not fit."""
     refusal: str = ""
     """Why the largest refused request cannot fit; "" if no request was refused."""
+    remedy: str = ""
+    """What would make that request fit."""
+    refused_parts: dict[str, int] = field(default_factory=dict)
+    """The tokens of that request by block, and the margin of the estimate."""
+    largest_message: int = 0
+    """Number of the largest message in that request; 0 if no request was refused."""
+    largest_message_tokens: int = 0
     over: int = 0
     """Number of sent requests that are larger than the window, counted with the model's own counter."""
     folds: int = 0
@@ -103,6 +111,10 @@ class Replay:
     window: int = 0
     usable: int = 0
     """The largest request allowed, in tokens."""
+    ceiling: int = 0
+    """The largest estimate that is sent. It is lower than `usable` by the margin of an estimate."""
+    folds_at: int = 0
+    """The estimate at which the policy folds; 0 if the size of a request is never the reason for a fold."""
     cost: float | None = None
     """Cost of all requests; None if the model's prices are unknown."""
     cost_everything: float | None = None
@@ -157,25 +169,28 @@ def replay(
     )
     is_message = [message.kind != "digest" for message in transcript.messages]
     messages = without_usage(compress(transcript.messages, is_message))
+    numbers = list(compress(range(1, len(is_message) + 1), is_message))
     points = [sum(is_message[:index]) for index in request_positions(transcript.messages)]
     fixed = tools_tokens(tools, counter, counter.framing) + system_tokens
     account, whole = CostAccount(counter, fixed), CostAccount(counter, fixed)
     request_tokens: list[int] = []
-    refusals: list[ViewTooLarge] = []
+    refusals: list[tuple[ViewTooLarge, int]] = []
     for step in replay_steps(messages, session, points):
         at = messages[step.reply_index - 1].meta.at or messages[step.reply_index].meta.at
         whole.send(messages[: step.reply_index], at)
-        refusals += [step.refusal] if step.refusal else []
+        refusals += [(step.refusal, step.reply_index)] if step.refusal else []
         request_tokens.append(account.send(step.view.messages, at) if step.view else 0)
     fold = session.timeline.fold
     loss = (fold.digest.loss if fold and fold.digest else None) or Loss(facts=0, kept=0)
+    load = session.load()
+    fold_rules = [rule for rule in session.policy.rules if rule.action in ("fold", "clip") and rule.basis == "request"]
     return Replay(
         policy=name,
         model=counter.model.name,
         messages=len(messages),
         requests=len(request_tokens),
         refused=request_tokens.count(0),
-        refusal=str(max(refusals, key=lambda error: error.tokens)) if refusals else "",
+        **_largest_refusal(refusals, messages, numbers, counter),
         over=sum(size > session.window for size in request_tokens),
         folds=session.folds,
         folded=fold.cut - session.timeline.lead - len(fold.pinned) - len(fold.carried) if fold else 0,
@@ -186,12 +201,39 @@ def replay(
         whole=whole.largest,
         window=session.window,
         usable=session.usable,
+        ceiling=load.ceiling,
+        folds_at=round(min([bound(rule, load) for rule in fold_rules], default=0)),
         cost=account.dollars,
         cost_everything=whole.dollars,
         facts=loss.facts,
         kept=loss.kept,
         sizes=tuple(request_tokens),
     )
+
+
+def _largest_refusal(
+    refusals: Sequence[tuple[ViewTooLarge, int]],
+    messages: Sequence[Message],
+    numbers: Sequence[int],
+    counter: CachedCounter,
+) -> dict[str, Any]:
+    """The fields of a `Replay` about the largest refused request.
+
+    Each refusal is given with the index of the reply. `numbers` are the numbers of the messages in the file.
+    """
+    if not refusals:
+        return {}
+    error, length = max(refusals, key=lambda refused: refused[0].tokens)
+    most = error.bill.get("history", 0) + error.bill.get("pins", 0)
+    sizes = zip(map(counter.of, messages[:length]), numbers, strict=False)
+    tokens, number = max((one for one in sizes if one[0] <= most), default=(0, 0))
+    return {
+        "refusal": str(error),
+        "remedy": error.hint,
+        "refused_parts": error.bill,
+        "largest_message": number,
+        "largest_message_tokens": tokens,
+    }
 
 
 class CostAccount:

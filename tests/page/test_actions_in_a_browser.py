@@ -222,7 +222,11 @@ def test_a_fold_can_be_undone_although_the_figures_for_its_digest_were_not_compu
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Edit the digest").click()
     waiting: list[Route] = []
-    page.route("**/api/revise", lambda route: waiting.append(route))  # the answer comes only after the fold
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/api/revise", hold)  # the answer comes only after the fold
     with page.expect_request("**/api/revise"):
         dialog.get_by_role("textbox", name="Digest").fill("Only FL-2231 is open.")
     dialog.get_by_role("button", name="Fold now").click()

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 import foldline
 from foldline.ledger.receipts import CacheMiss, Receipt, add_receipt
-from foldline.message import Usage, tool, user
+from foldline.message import Usage, assistant, tool, user
 from foldline.page.money_report import holdout_comparison
 from foldline.page.sources import LOGS
 from support import sessions
@@ -32,7 +32,7 @@ def test_advice_names_what_is_large_repeated_and_read_again() -> None:
         talk = conversation(6, lines=150)
         again = tool("call_again", talk[2].results[0].text)
         read = foldline.message.ToolCall(id="call_again", name="read_file", arguments='{"path": "src/part_0.py"}')
-        session.add(*talk, foldline.message.assistant("Once more.", read), again, user("And now?"))
+        session.add(*talk, assistant("Once more.", read), again, user("And now?"))
         with page_client(ledger) as client:
             rows = get(client, "advice", session="talk")["rows"]
     kinds = {row["message"]: row["kind"] for row in rows}
@@ -113,7 +113,7 @@ def test_money_names_the_model_of_each_session_and_counts_a_shared_reply_once() 
         for name, model in (("one", "claude-sonnet-5"), ("one/agent-1", "gpt-5.1"), ("fork", "claude-sonnet-5")):
             session = ledger.session(name, model=model, policy=small_policy(200_000))
             first = user("Search." if name == "one/agent-1" else "Begin.")
-            reply = with_usage(foldline.message.assistant("Done."), input=1_000, output=10)
+            reply = with_usage(assistant("Done."), input=1_000, output=10)
             session.add(first, replace(reply, meta=replace(reply.meta, model=model)))
         with page_client(ledger) as client:
             by_model = {row["name"]: row["requests"] for row in get(client, "money", by="model")["groups"]}
@@ -208,6 +208,21 @@ def test_the_holdout_comparison_gives_its_uncertainty() -> None:
     assert holdout_comparison(folded) is None
 
 
+def test_held_out_sessions_are_marked() -> None:
+    with foldline.open(":memory:") as ledger, page_client(ledger) as client:
+        for name, held in (("folded", False), ("observed", True)):
+            usage = Usage(input=2_000, output=10)
+            session = ledger.session(name, model="claude-sonnet-5")
+            session.add(user("Which port?"), with_usage(assistant("7091."), input=2_000, output=10))
+            receipt = Receipt(usage=usage, untouched=usage, usd=0.01, untouched_usd=0.01, is_held_out=held)
+            add_receipt(ledger.store, ledger.store.session(name), receipt)
+        states = {name: get(client, "summary", owner="", session=name)["states"] for name in ("folded", "observed")}
+        groups = get(client, "money", by="session")["groups"]
+    assert "held out" not in states["folded"]
+    assert "held out" in states["observed"]
+    assert {row["name"]: row["is_held_out"] for row in groups} == {"folded": False, "observed": True}
+
+
 def test_a_dropped_transcript_is_replayed_and_not_stored(tmp_path: Path) -> None:
     body = {"name": "session.jsonl", "text": sessions.claude_code(), "window": 8_000, "policies": "balanced,verbatim"}
     with foldline.open(tmp_path / "agent.db") as ledger, page_client(ledger) as client:
@@ -227,6 +242,7 @@ def test_a_dropped_file_that_is_no_transcript_is_refused(text: str) -> None:
         answer = client.post("/api/replay", content=body, headers=headers)
     assert answer.status_code == 400
     assert "/tmp" not in answer.text
+    assert "notes.txt" in answer.json()["error"]
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, expect
 import foldline
 from foldline.message import assistant, tool, user
 from foldline.session import Ledger
-from support import sessions
 from support.browsers import Visit, served, served_ledger, visit
 from support.pages import conversation, small_policy, with_usage
 
@@ -568,55 +567,6 @@ def test_the_page_asks_for_its_token_and_keeps_it(chromium: Browser, example: Le
         page.get_by_role("button", name="Open").click()
         expect(page.get_by_role("link", name=re.compile("release-notes"))).to_be_visible()
         context.close()
-
-
-def test_the_format_of_an_unknown_transcript_can_be_chosen(visitor: Visit, tmp_path: Path) -> None:
-    file = tmp_path / "odd.json"
-    file.write_text('{"turns": 3}')
-    page = visitor.open("#/replay")
-    page.locator("#file").set_input_files(file)
-    expect(page.get_by_role("alert")).to_contain_text("odd.json")
-    visitor.errors.clear()  # the browser logs the status 400
-    file.write_text('[{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes."}]')
-    page.get_by_label("Format").select_option("anthropic")
-    page.locator("#file").set_input_files([])
-    page.locator("#file").set_input_files(file)
-    expect(page.get_by_text("anthropic, 2 messages")).to_be_visible()
-    visitor.errors.clear()
-
-
-def test_a_replay_explains_its_policies_and_is_shown_again_later(visitor: Visit, tmp_path: Path) -> None:
-    file = tmp_path / "session.jsonl"
-    file.write_text(sessions.claude_code())
-    page = visitor.open("#/replay")
-    page.get_by_label("Window").select_option("32000")
-    page.locator("#file").set_input_files(file)
-    expect(page.get_by_role("row", name=re.compile("verbatim never folds; a request"))).to_be_visible()
-    expect(page.get_by_text(re.compile("Facts kept: the share of the facts"))).to_be_visible()
-    page.locator(".chart .u-over").hover()
-    expect(page.locator(".chart-note")).to_contain_text(re.compile("Request [0-9]+.*balanced: ~"))
-    page.get_by_role("link", name="Money").click()
-    page.get_by_role("link", name="Replay").click()
-    expect(page.get_by_role("row", name=re.compile("balanced"))).to_be_visible()
-    expect(page.get_by_label("Window")).to_have_value("32000")
-
-
-def test_a_binary_file_is_not_replayed(visitor: Visit, tmp_path: Path) -> None:
-    file = tmp_path / "picture.png"
-    file.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
-    page = visitor.open("#/replay")
-    page.locator("#file").set_input_files(file)
-    expect(page.get_by_role("alert")).to_have_text(re.compile("picture.png is not a text file"))
-
-
-def test_a_transcript_is_replayed_from_a_file(visitor: Visit, tmp_path: Path) -> None:
-    file = tmp_path / "session.jsonl"
-    file.write_text(sessions.claude_code())
-    page = visitor.open("#/replay")
-    page.get_by_label("Window").select_option("32000")
-    page.locator("#file").set_input_files(file)
-    expect(page.get_by_role("row", name=re.compile("balanced"))).to_be_visible()
-    expect(page.get_by_role("row", name=re.compile("everything, always"))).to_be_visible()
 
 
 def test_the_heading_of_a_chosen_fold_comes_into_sight(visitor: Visit) -> None:

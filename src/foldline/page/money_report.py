@@ -53,6 +53,7 @@ def money_report(
     totals, overall, unpriced = usage_totals(reader.rows, (by,), None)
     parents = parents_of([key[0] for key in totals]) if by == "session" else {}
     receipts = {} if source == "files" else dict(pair for store in stores for pair in all_receipts(store))
+    held_out = {name for (_, name), found in receipts.items() if _is_held_out(found)} if by == "session" else set()
     every = [one for found in receipts.values() for one in found]
     answer: dict[str, Any] = without_secrets(
         {
@@ -62,6 +63,7 @@ def money_report(
                 {
                     "name": key[0],
                     "parent": parents.get(key[0], ""),
+                    "is_held_out": key[0] in held_out,
                     **total.as_json(),
                     "saved": _sum(saved.get(key[0], ())) if by == "session" else None,
                 }
@@ -132,6 +134,11 @@ class _Side(NamedTuple):
     variance: float | None
 
 
+def _is_held_out(receipts: Sequence[Receipt]) -> bool:
+    """Whether the proxy did not fold a session, so that the other sessions can be compared with it."""
+    return any(one.is_held_out for one in receipts)
+
+
 def holdout_comparison(sessions: Iterable[Sequence[Receipt]]) -> dict[str, Any] | None:
     """Compares the cost of a request in sessions that may be folded and in held-out sessions.
 
@@ -142,7 +149,7 @@ def holdout_comparison(sessions: Iterable[Sequence[Receipt]]) -> dict[str, Any] 
     for receipts in sessions:
         prices = [one.usd for one in receipts if one.usd is not None]
         if prices:
-            sides[any(one.is_held_out for one in receipts)].append(prices)
+            sides[_is_held_out(receipts)].append(prices)
     if not sides[True] or not sides[False]:
         return None
     folded, held = _side(sides[False]), _side(sides[True])

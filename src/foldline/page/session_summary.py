@@ -10,6 +10,7 @@ from typing import Any
 
 from foldline.cli.shared.output import first_words, without_secrets
 from foldline.fold import compactions
+from foldline.ledger.receipts import RECEIPT
 from foldline.ledger.records import SessionInfo
 from foldline.measure.message_size import message_tokens
 from foldline.page.fold_rows import fold_rows
@@ -143,8 +144,14 @@ def _reports_usage(reader: SessionReader) -> bool:
 
 
 def _states(reader: SessionReader, state: State) -> list[str]:
-    """The states of a session, any of `folding`, `full`, `fold due`, `warned`, `breaker open` and `cold cache`."""
+    """The states of a session.
+
+    Any of `held out`, `folding`, `full`, `fold due`, `warned`, `breaker open` and `cold cache`.
+    """
     found, verdict = [], state.view().verdict
+    receipt = reader.store.last_event(reader.branch, RECEIPT)
+    if receipt is not None and receipt.body["is_held_out"]:
+        found.append("held out")
     job = reader.store.jobs.get(reader.branch)
     if job.is_held and job.until_at > time.time():
         found.append("folding")

@@ -48,14 +48,16 @@ export function windowBar(report) {
 
 const WEIGHTS = { hard: 3, fold: 2, clip: 2, pause: 1, warn: 0 };
 
-/** The marks with their labels. If two labels would cover each other, the one of the more important mark is shown. */
+/** The marks with their labels. If two labels would cover each other, the one of the less important mark is in a second row,
+ * or is left out if it would cover another label there, too. */
 function labelled(report, total) {
   const marks = report.marks.map((mark) => ({ ...mark, left: 100 * mark.tokens / total }));
-  const shown = [];
+  const rows = [[], []];
   for (const mark of [...marks].sort((one, other) => WEIGHTS[other.name] - WEIGHTS[one.name])) {
-    if (shown.every((other) => Math.abs(other.left - mark.left) >= 14)) shown.push(mark);
+    rows.find((row) => row.every((other) => Math.abs(other.left - mark.left) >= 14))?.push(mark);
   }
-  return marks.map((mark) => h("span", { class: `mark ${mark.name}${shown.includes(mark) ? "" : " close"}${mark.left > 80 ? " right" : ""}`, css: { left: `${Math.min(mark.left, 100)}%` }, title: mark.rule },
+  const placeOf = (mark) => (rows[0].includes(mark) ? "" : rows[1].includes(mark) ? " second" : " close");
+  return marks.map((mark) => h("span", { class: `mark ${mark.name}${placeOf(mark)}${mark.left > 80 ? " right" : ""}`, css: { left: `${Math.min(mark.left, 100)}%` }, title: mark.rule },
     h("em", {}, `${MARKS[mark.name] || mark.name} ${tokens(mark.tokens, true)}`)));
 }
 

@@ -5,7 +5,7 @@ import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
 import { money, percent, plural, savingText, tokens, whole } from "./format.js";
 import { stat } from "./changes.js";
-import { sessionLink } from "./sessions.js";
+import { HELD_OUT, sessionLink } from "./sessions.js";
 
 const GROUPS = { day: "day", month: "month", model: "model", project: "project", session: "session" };
 
@@ -92,7 +92,8 @@ function inTrees(rows) {
 function nameOf(report, row) {
   const name = h("bdi", {}, visible(shortened(row.name)));
   const isSession = report.by === "session" && report.owner !== null && row.name;
-  return isSession ? h("a", { href: sessionLink({ owner: report.owner, session: row.name }) }, name) : name;
+  return [isSession ? h("a", { href: sessionLink({ owner: report.owner, session: row.name }) }, name) : name,
+    row.is_held_out ? h("span", { class: "chip", title: HELD_OUT }, "held out") : null];
 }
 
 function misses(rows) {

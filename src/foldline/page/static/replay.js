@@ -4,7 +4,9 @@ import { post } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, icon, put, visible } from "./dom.js";
 import { FACTS, money, percent, plural, tokens, whole } from "./format.js";
+import { limitText, refusalText, remedyText, windowFor } from "./replay_texts.js";
 
+const WINDOWS = [32000, 64000, 128000, 200000];
 const MAX_BYTES = 60 * 1024 * 1024;
 const FORMATS = { anthropic: "Anthropic Messages", openai: "OpenAI Chat Completions", "openai-responses": "OpenAI Responses", gemini: "Gemini",
   "claude-code": "Claude Code session", "stream-json": "Claude Code stream-json", codex: "Codex session", pi: "pi session", "gemini-cli": "Gemini CLI session", openhands: "OpenHands events" };
@@ -31,13 +33,13 @@ export async function showReplay(main) {
     ondragleave: () => drop.classList.remove("over"),
     ondrop: (event) => { event.preventDefault(); drop.classList.remove("over"); if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]); } },
   icon("drop"), h("b", {}, "Drop a transcript here, or choose a file"), h("span", { class: "muted" }, "Claude Code, Codex, pi, OpenAI, Anthropic or Gemini; .json, .jsonl or .gz. Nothing leaves this machine."));
-  const size = h("select", { id: "window", onchange: () => { if (file) run(); } }, h("option", { value: "0" }, "The model's window"),
-    [32000, 64000, 128000, 200000].map((value) => h("option", { value }, `A window of ${tokens(value, true)}`)));
+  const windowField = h("select", { id: "window", onchange: () => { if (file) run(); } }, h("option", { value: "0" }, "The model's window"),
+    WINDOWS.map((value) => h("option", { value }, `A window of ${tokens(value, true)}`)));
   const format = h("select", { id: "format", onchange: () => { if (file) run(); } }, h("option", { value: "" }, "Detect the format"),
     Object.entries(FORMATS).map(([value, title]) => h("option", { value }, title)));
   const body = h("div", { "aria-live": "polite" });
   put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Replay"), h("p", { class: "muted" }, "What would each policy have sent, what would it have cost, and which facts would be lost?")),
-    field, drop, h("div", { class: "tools" }, h("label", { class: "hide", for: "window" }, "Window"), size, h("label", { class: "hide", for: "format" }, "Format"), format), body));
+    field, drop, h("div", { class: "tools" }, h("label", { class: "hide", for: "window" }, "Window"), windowField, h("label", { class: "hide", for: "format" }, "Format"), format), body));
   document.title = "foldline: replay";
 
   async function open(chosen) {
@@ -70,11 +72,11 @@ export async function showReplay(main) {
     try {
       for (const policies of names) {
         put(body, h("div", { class: "loading" }, h("p", {}, `Replaying ${used.name} with ${policies} (${found.length + 1} of ${names.length})…`), h("progress", { max: String(names.length), value: String(found.length), "aria-label": "Progress" })));
-        found.push(await post("replay", { name: used.name, text: used.text, window: Number(size.value), format: format.value, policies }));
+        found.push(await post("replay", { name: used.name, text: used.text, window: Number(windowField.value), format: format.value, policies }));
         if (mine !== turn) return;
       }
       report = { ...found[0], policies: found.flatMap((one) => one.policies) };
-      Object.assign(last, { file: used, report, window: size.value, format: format.value });
+      Object.assign(last, { file: used, report, window: windowField.value, format: format.value });
       draw();
     } catch (error) {
       if (mine === turn) showFault(body, error);
@@ -86,10 +88,33 @@ export async function showReplay(main) {
     const box = h("div", { class: "chart" });
     put(body, h("section", { class: "card", "aria-label": "Result" },
       h("div", { class: "card-head" }, h("h2", {}, h("bdi", {}, visible(report.name))), h("span", { class: "muted" }, `${report.format}, ${plural(report.messages, "message")}, ${plural(first.requests, "request")}, ${first.model || "unknown model"}`)),
-      table(), h("p", { class: "muted small-text" }, "Facts kept: the share of the facts in folded messages that the digests show. The full text is available by recall. ", FACTS), h("ul", { class: "legend small" }, report.policies.map((row, place) => h("li", {}, h("i", { class: `dot p-${place}` }), row.policy)), showsLimit() ? h("li", {}, h("i", { class: "dash bad" }), "usable window") : null), samePolicies() ? h("p", { class: "muted small-text" }, "All policies send the same: their lines lie on each other.") : null, box));
-    plotSizes(box);
+      table(), h("p", { class: "muted small-text" }, "Facts kept: the share of the facts in folded messages that the digests show. The full text is available by recall. ", FACTS),
+      refusals(),
+      sendsAny() ? [legend(), samePolicies() ? h("p", { class: "muted small-text" }, "All policies send the same: their lines lie on each other.") : null, box, h("p", { class: "muted small-text" }, limitText(report.policies))]
+        : h("p", { class: "empty" }, "No request fits, so there is nothing to draw.")));
+    if (sendsAny()) plotSizes(box);
   }
 
+  function legend() {
+    const { usable, ceiling } = report.policies[0];
+    const limits = [h("li", {}, h("i", { class: "dash bad" }), `usable window: ${tokens(usable, true)}`),
+      ceiling < usable ? h("li", {}, h("i", { class: "dash bad dotted" }), `largest estimate that is sent: ${tokens(ceiling)}`) : null];
+    return h("ul", { class: "legend small" }, report.policies.map((row, place) => h("li", {}, h("i", { class: `dot p-${place}` }), row.policy)), showsLimit() ? limits : null);
+  }
+
+  /** Why requests were refused, and what would help. Policies with the same reason are named together. */
+  function refusals() {
+    const groups = Map.groupBy(report.policies.filter((row) => row.refused), (row) => `${row.refused} ${refusalText(row)} ${remedyText(row)}`);
+    return [...groups.values()].map((rows) => refusal(rows.map((row) => row.policy).join(" and "), rows[0]));
+  }
+
+  function refusal(names, row) {
+    const larger = windowFor(row, WINDOWS);
+    return h("div", { class: "hint refused" }, h("p", {}, h("b", {}, `${names} refused ${whole(row.refused)} of ${plural(row.requests, "request")}. `), refusalText(row)),
+      h("p", {}, remedyText(row), larger ? [" ", h("button", { class: "button small", onclick: () => { windowField.value = String(larger); run(); } }, `Replay with a window of ${tokens(larger, true)}`)] : null));
+  }
+
+  const sendsAny = () => report.policies.some((row) => row.refused < row.requests);
   const largest = () => Math.max(...report.policies.flatMap((row) => row.sizes), 1);
   const showsLimit = () => largest() > report.policies[0].usable / 2;
   const samePolicies = () => new Set(report.policies.map((row) => row.sizes.join())).size === 1;
@@ -111,12 +136,13 @@ export async function showReplay(main) {
     plot?.destroy();
     const longest = report.policies[0];
     const axis = { stroke: color("--muted"), font: "12px system-ui, sans-serif", grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
-    const data = [longest.sizes.map((_, place) => place * longest.step + 1), ...report.policies.map((row) => row.sizes.map((one) => one || null)), longest.sizes.map(() => longest.usable)];
+    const data = [longest.sizes.map((_, place) => place * longest.step + 1), ...report.policies.map((row) => row.sizes.map((one) => one || null)), longest.sizes.map(() => longest.usable), longest.sizes.map(() => longest.ceiling)];
     const most = largest();
+    const limit = (dash) => ({ stroke: color("--bad"), dash, width: 1.5, points: { show: false } });
     plot = new window.uPlot({ width: Math.max(260, box.clientWidth), height: 260, legend: { show: false }, cursor: { y: false, drag: { x: false } }, hooks: { setCursor: [showNote] },
       scales: { x: { time: false, range: [0.5, longest.sizes.length * longest.step + 0.5] }, y: { range: [0, showsLimit() ? Math.max(most, longest.usable) * 1.06 : most * 1.1] } },
       axes: [{ ...axis, size: 30, grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => tokens(tick, true)) }],
-      series: [{}, ...report.policies.map((_, place) => ({ stroke: color(COLORS[place % COLORS.length]), width: 2, points: { show: false } })), { stroke: color("--bad"), dash: [5, 4], width: 1.5, points: { show: false } }] },
+      series: [{}, ...report.policies.map((_, place) => ({ stroke: color(COLORS[place % COLORS.length]), width: 2, points: { show: false } })), limit([5, 4]), limit(longest.ceiling < longest.usable ? [2, 3] : [5, 4])] },
     data, put(box));
     box.append(note);
     plot.root.setAttribute("role", "img");
@@ -132,7 +158,7 @@ export async function showReplay(main) {
     note.style.setProperty("left", `${Math.min(Math.max(0, made.over.offsetLeft + left + 12), made.root.clientWidth - 190)}px`);
   }
 
-  size.value = last.window;
+  windowField.value = last.window;
   format.value = last.format;
   if (report) draw();
   const retheme = () => { const box = main.querySelector(".chart"); if (report && box) plotSizes(box); };

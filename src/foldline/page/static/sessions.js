@@ -5,7 +5,9 @@ import { h, icon, put, visible } from "./dom.js";
 import { ago, money, ownFolds, plural, savingText, tokens, whole } from "./format.js";
 import { meter } from "./meter.js";
 
+export const HELD_OUT = "“foldline serve --holdout” never folds this session. The money view compares the other sessions with it";
 const STATES = {
+  "held out": HELD_OUT,
   folding: "A fold is being made in the background", full: "The request does not fit: the next request must fold", "fold due": "The next request folds",
   warned: "The size is above the policy's warning", "breaker open": "Folds failed repeatedly; foldline waits before it tries again",
   "cold cache": "The provider's prompt cache has expired: the next request pays for all its tokens again, so a fold now costs nothing extra",
