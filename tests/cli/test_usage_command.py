@@ -29,8 +29,8 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def report(*arguments: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run("usage", *map(str, arguments), "--json").stdout)
+def report(*arguments: object, home: object = "/dev/null") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("usage", *map(str, arguments), "--json", HOME=str(home)).stdout)
     assert not wrong(found, documented("usage"))
     return found
 
@@ -125,6 +125,104 @@ def test_a_ledger(tmp_path: Path) -> None:
         session.branch("other")
     (group,) = report("--ledger", file, "--by", "session")["groups"]
     assert (group["session"], group["requests"], group["input"], group["output"]) == ("ticket", 1, 100, 20)
+
+
+def codex_lines(session: str) -> list[str]:
+    total = {"input_tokens": 5_000, "cached_input_tokens": 4_000, "output_tokens": 50, "total_tokens": 5_050}
+    count = {"type": "token_count", "info": {"total_token_usage": total, "last_token_usage": total}}
+    meta = {"id": session, "cwd": "/home/me/api", "base_instructions": {"text": "be brief"}}
+    asked, answered = [
+        {"type": "message", "role": role, "content": [{"type": kind, "text": "hello"}]}
+        for role, kind in (("user", "input_text"), ("assistant", "output_text"))
+    ]
+    lines = [
+        {"type": "session_meta", "payload": meta},
+        {"type": "turn_context", "payload": {"model": "gpt-5"}},
+        {"type": "response_item", "payload": asked},
+        {"type": "response_item", "payload": answered},
+        {"type": "event_msg", "timestamp": "2026-11-02T12:00:00Z", "payload": count},
+    ]
+    return [json.dumps(line) for line in lines]
+
+
+def pi_lines(session: str) -> list[str]:
+    usage = {"input": 7, "output": 3, "cacheRead": 90, "cacheWrite": 10}
+    answer = {"role": "assistant", "model": "claude-opus-4-5", "content": [{"type": "text", "text": "hi"}]}
+    lines = [
+        {"type": "session", "version": 3, "id": session, "timestamp": "2026-11-02T12:00:00Z", "cwd": "/home/me/pi"},
+        {"type": "message", "id": "m1", "parentId": None, "message": {"role": "user", "content": "hello"}},
+        {"type": "message", "id": "m2", "parentId": "m1", "message": {**answer, "usage": usage}},
+    ]
+    return [json.dumps(line) for line in lines]
+
+
+def gemini_document(session: str) -> str:
+    asked = {"id": "1", "type": "user", "content": "hello"}
+    tokens = {"input": 100, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 110}
+    answered = {"id": "2", "type": "gemini", "content": "hi", "model": "gemini-2.5-pro", "tokens": tokens}
+    return json.dumps({"sessionId": session, "projectHash": "0b7d", "messages": [asked, answered]}, indent=2)
+
+
+def four_logs(folder: Path) -> list[Path]:
+    """A log of each agent, under names that say nothing about the session."""
+    folder.mkdir()
+    line = json.loads(claude_line("msg_1", read=0, written=10_000))
+    line["message"]["content"] = [{"type": "text", "text": "hi"}]
+    asked = {"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"role": "user", "content": "hello"}}
+    return [
+        write(folder / "a.jsonl", json.dumps(asked), json.dumps({**line, "uuid": "u2", "parentUuid": "u1"})),
+        write(folder / "b.jsonl", *codex_lines("c1")),
+        write(folder / "c.jsonl", *pi_lines("p1")),
+        write(folder / "d.json", gemini_document("g1")),
+    ]
+
+
+def test_a_session_in_a_log_and_in_a_ledger_counts_once(tmp_path: Path) -> None:
+    logs, ledger = four_logs(tmp_path / "logs"), tmp_path / "a.db"
+    for log in logs:
+        run("import", str(log), "--ledger", str(ledger), "--session", f"copy of {log.stem}")
+    files, both = report(*logs, "--by", "session"), report(*logs, "--ledger", ledger, "--by", "session")
+    assert files["total"]["requests"] == 4
+    assert both["total"] == files["total"]
+    assert [group["session"] for group in both["groups"]] == ["c1", "g1", "p1", "s1"]
+    assert both["in_files"] == 4
+    assert report("--ledger", ledger, home=tmp_path)["total"]["requests"] == 4
+    printed = run("usage", *map(str, logs), "--ledger", str(ledger)).stdout
+    assert "counted from their files only: 4 sessions of the ledger" in printed
+
+
+def test_a_session_is_known_again_after_an_export_and_an_update(tmp_path: Path) -> None:
+    log, first, second = write(tmp_path / "b.jsonl", *codex_lines("c1")), tmp_path / "a.db", tmp_path / "b.db"
+    run("import", str(log), "--ledger", str(first))
+    run("import", str(log), "--ledger", str(first))
+    run("export", "--ledger", str(first), "-o", str(tmp_path / "out.jsonl"))
+    run("import", str(tmp_path / "out.jsonl"), "--ledger", str(second))
+    assert report(log, "--ledger", second)["total"]["requests"] == 1
+
+
+def test_a_session_that_is_named_by_the_agents_id_counts_once(tmp_path: Path) -> None:
+    """The proxy names its sessions so, and so did imports before the id was stored."""
+    uuid = "019d78fc-c449-7300-92a1-1e92604a4f6a"
+    log, ledger = write(tmp_path / "b.jsonl", *codex_lines(uuid)), tmp_path / "a.db"
+    for name in (uuid, f"{uuid}.2", f"rollout-2026-11-02T12-00-00-{uuid}"):
+        with foldline.open(ledger) as opened:
+            session = opened.session(name, model="gpt-5")
+            session.add({"role": "user", "content": name})
+            meta = Meta(model="gpt-5", reply=f"resp {name}", usage=Usage(input=1_000, cache_read=4_000, output=50))
+            session.add(Message(role="assistant", parts=(Text(text="hello"),), meta=meta))
+    assert report("--ledger", ledger, home=tmp_path)["total"]["requests"] == 3
+    assert report(log, "--ledger", ledger)["total"]["requests"] == 1
+
+
+def test_a_ledger_is_read_in_addition_to_the_logs_in_the_home_folder(tmp_path: Path) -> None:
+    ledger, folder = tmp_path / "a.db", tmp_path / ".codex" / "sessions"
+    folder.mkdir(parents=True)
+    write(folder / "b.jsonl", *codex_lines("c1"))
+    for session in ("c1", "c2"):
+        log = write(tmp_path / f"{session}.jsonl", *codex_lines(session))
+        run("import", str(log), "--ledger", str(ledger))
+    groups = report("--ledger", ledger, "--by", "project", home=tmp_path)["groups"]
+    assert [(group["project"], group["requests"]) for group in groups] == [("/home/me/api", 1), ("ledger", 1)]
 
 
 def test_replies_with_the_same_id_count_apart_and_a_shared_reply_counts_once(tmp_path: Path) -> None:

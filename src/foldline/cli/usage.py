@@ -26,7 +26,7 @@ _NAME_CHARS = 28
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--by", multiple=True, type=click.Choice(list(GROUPS)), help="Group by this. Repeatable. Default: day.")
 @click.option("--since", metavar="DATE", help="Leave out requests before this day (YYYY-MM-DD).")
-@click.option("--ledger", metavar="FILE|URL", help="Also read the sessions of all owners in this ledger.")
+@click.option("--ledger", metavar="FILE|URL", help="Also read this ledger, with all owners.")
 @options.format_option
 @options.output_options("Print one JSON object with every group.")
 def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_json: bool, **flags: Any) -> None:
@@ -34,7 +34,8 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_jso
 
     Reads the session files of Claude Code, Codex and pi in your home folder. If you name files or folders, these are
     read instead, in any format that reports usage. A session is listed by the id in its file, or by its name in the
-    ledger. Prices are those of foldline's model table.
+    ledger. A session that is in a file and in the ledger is counted once, from the file. Prices are those of
+    foldline's model table.
 
     \b
     Example:  foldline usage
@@ -43,7 +44,7 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_jso
     """
     groups, first = by or ("day",), _parse_day(since)
     reader, ledger = UsageReader(flags["format"]), flags["ledger"]
-    files = _files(paths or (() if ledger else _default_folders()))
+    files = _files(paths or _default_folders(is_optional=bool(ledger)))
     with progress(len(files), "reading") as tick:
         for path in files:
             reader.read_file(path)
@@ -58,11 +59,14 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_jso
     totals, overall, unpriced = usage_totals(rows, groups, first)
     if as_json:
         listed = [dict(zip(groups, key, strict=True)) | total.as_json() for key, total in totals.items()]
-        print_json({"by": list(groups), "groups": listed, "total": overall.as_json(), "without_price": unpriced})
+        report = {"by": list(groups), "groups": listed, "total": overall.as_json(), "without_price": unpriced}
+        print_json(report | ({"in_files": reader.in_logs} if ledger else {}))
         return
     _print(groups, totals, overall)
     echo = line_printer()
     echo("\nmissed: tokens that the previous request had left in the prompt cache, but that were paid again")
+    if reader.in_logs:
+        echo(f"counted from their files only: {plural(reader.in_logs, 'session')} of the ledger")
     if reader.unreported:
         echo(f"not counted as requests: {reader.unreported:,} replies for which the file reports no usage")
     if unpriced:
@@ -84,9 +88,10 @@ def _files(paths: Sequence[str]) -> list[str]:
     return [*named, *found]
 
 
-def _default_folders() -> list[str]:
+def _default_folders(*, is_optional: bool) -> list[str]:
+    """The folders in which agents keep their session files. Raises an error if there is none, unless `is_optional`."""
     folders = [str(Path.home() / name) for name in DEFAULT_FOLDERS if (Path.home() / name).is_dir()]
-    if not folders:
+    if not folders and not is_optional:
         places = ", ".join(f"~/{name}" for name in DEFAULT_FOLDERS)
         raise InputError(f"no session files in {places}", hint="name files or folders: foldline usage FOLDER")
     return folders

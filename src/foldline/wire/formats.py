@@ -122,6 +122,11 @@ class Transcript:
     """The size of the model's window in tokens, as the log states it; 0 if the log does not state it."""
     sent: SentRequest | None = None
     """The newest request that the agent sent; None if the log does not hold it."""
+    session: str = ""
+    """The agent's own id of the session, as the log states it; "" if the log does not state it.
+
+    The id of a sub-agent of Claude Code is `SESSION/AGENT`, as the proxy names it.
+    """
 
     @property
     def broken_lines(self) -> tuple[ReadNote, ...]:

@@ -19,6 +19,7 @@ from foldline.json_text import Slice, decode, dumps, loads, scan, scan_list
 from foldline.message import Message
 from foldline.text_lines import TextLine
 from foldline.wire.detect import PLAIN, Detected, detect
+from foldline.wire.field_access import string_at
 from foldline.wire.formats import (
     BROKEN_LINE,
     FORMATS,
@@ -412,10 +413,11 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
         return _with_reply(Request.parse(value if text is None else text, found.format).transcript(), value)
     items = _items(value, found.key, text)
     if target.read is not None:
-        return target.read(
+        recorded = target.read(
             JsonLine(number, item.value, text[item.start : item.end] if text is not None else None)
             for number, item in enumerate(items, start=1)
         )
+        return replace(recorded, session=recorded.session or string_at(value, "sessionId"))
     messages = tuple(parse_elements(target, items, text, found.key))
     return Transcript(format=found.format, messages=messages, model=_model(messages))
 

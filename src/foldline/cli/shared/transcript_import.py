@@ -13,6 +13,7 @@ from foldline import ledger
 from foldline.cli.shared.settings import Settings
 from foldline.errors import InputError
 from foldline.ledger import MAIN
+from foldline.ledger.agent_session import add_agent_session
 from foldline.message import Message
 from foldline.session import Ledger, Session
 from foldline.session.record import BranchRecord
@@ -27,6 +28,7 @@ def add_transcript(target: Ledger, name: str, transcript: Transcript, settings: 
     messages, compacted = transcript.messages, compacted_messages(transcript)
     if any(info.name == name for info in target.sessions()):
         new = _append_new(target, name, messages, compacted)
+        add_agent_session(target.store, name, transcript.session)
     else:
         target.load(_export_lines(name, transcript, settings))
         new = len(messages)
@@ -44,6 +46,7 @@ def _export_lines(name: str, transcript: Transcript, settings: Settings) -> list
     with Ledger(ledger.open(":memory:")) as temporary:
         record = BranchRecord(temporary.store, temporary.store.session(name, MAIN))
         transcript_session(transcript, settings, record=record, name=name)
+        add_agent_session(temporary.store, name, transcript.session)
         return list(temporary.export())
 
 

@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 from foldline import text_lines
 from foldline.errors import FoldlineError
 from foldline.ledger import Store
-from foldline.message import Usage
+from foldline.ledger.agent_session import agent_session_ids
+from foldline.message import REPLY_TO_VIEW, Usage
 from foldline.models.table import Prices, usage_cost
 from foldline.models.table import model as model_of
 from foldline.wire import read_all
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.field_access import list_at, object_at, string_at, time_of
+from foldline.wire.session_logs.claude_code import session_id
+from foldline.wire.session_logs.codex import REPLY_ID
 from foldline.wire.session_logs.usage import codex_usage, pi_usage
 
 DEFAULT_FOLDERS = (".claude/projects", ".config/claude/projects", ".codex/sessions", ".pi/agent/sessions")
@@ -48,6 +51,9 @@ class UsageRow(NamedTuple):
     project: str
     model: str
     session: str
+    """The name of the session, as it is printed."""
+    identity: str
+    """The agent's own id of the session or of the sub-agent, which is the same in every log and ledger."""
     chain: str
     """The conversation that the request continues: a session, or a sub-agent of it."""
     usage: Usage
@@ -63,10 +69,14 @@ class UsageReader:
     def __init__(self, format: str | None = None) -> None:
         self._format = format
         self._rows: dict[object, UsageRow] = {}
+        self._logged: set[str] = set()
+        """The identities of the sessions that were read from logs."""
         self.unreadable: list[str] = []
         """The files that could not be read, with the reason."""
         self.unreported = 0
         """Number of replies without a reported usage, for example interrupted ones."""
+        self.in_logs = 0
+        """Number of ledger sessions that were not counted, because their logs had been read."""
 
     @property
     def rows(self) -> list[UsageRow]:
@@ -86,7 +96,7 @@ class UsageReader:
                     continue
                 if isinstance(value, dict):
                     for key, row in log.take(value, line.number):
-                        self._rows[key] = row
+                        self._add_logged(key, row)
             if not log.is_known:
                 self._read_transcripts(path)
         except (FoldlineError, OSError) as error:
@@ -98,28 +108,42 @@ class UsageReader:
         """Read a file that is not a session file of Claude Code, Codex or pi."""
         for number, transcript in enumerate(read_all(path, self._format)):
             name = f"{Path(path).name}-{number + 1}" if number else Path(path).name
+            session = transcript.session
             before: Usage | None = None
             for index, message in enumerate(transcript.messages):
                 usage, meta = message.meta.usage, message.meta
                 if usage is not None and usage != before:
-                    row = UsageRow(meta.at, "?", meta.model or transcript.model or "?", name, f"{path}/{number}", usage)
-                    self._rows[_reply_key(meta.reply or (path, number, index), usage)] = row
+                    model = meta.model or transcript.model or "?"
+                    row = UsageRow(meta.at, "?", model, session or name, session, f"{path}/{number}", usage)
+                    reply = meta.reply or (session or (path, number), index)
+                    self._add_logged(_reply_key(reply, usage), row)
                 before = usage if message.role == "assistant" else None
 
-    def read_ledger(self, store: Store) -> None:
-        """Read all sessions of a ledger. A message that several branches or sessions share counts once.
+    def _add_logged(self, key: object, row: UsageRow) -> None:
+        self._rows[key] = row
+        self._logged.add(row.identity)
 
-        If a reply has no time of its own, for example because a proxy recorded it, the time when it was stored is used.
+    def read_ledger(self, store: Store) -> None:
+        """Read all sessions of a ledger, except those whose logs were read before.
+
+        A message that several branches or sessions share counts once. If a reply has no time of its own, for example
+        because a proxy recorded it, the time when it was stored is used.
         """
         for info in store.sessions():
+            ids = agent_session_ids(store, info.name)
+            if ids & self._logged:
+                self.in_logs += 1
+                continue
+            identity = next(iter(ids)) if len(ids) == 1 else info.name
             for name in info.branches:
                 for stored in store.read(store.session(info.name, name)):
                     meta = stored.message.meta
                     if meta.usage is not None:
-                        reply = meta.reply or stored.key
+                        made_up = meta.reply.startswith((REPLY_TO_VIEW, REPLY_ID))
+                        reply = (identity, meta.reply) if made_up else meta.reply or stored.key
                         chain = f"{info.name}/{name}"
                         at, model = meta.at or stored.at, meta.model or "?"
-                        row = UsageRow(at, "ledger", model, info.name, chain, meta.usage)
+                        row = UsageRow(at, "ledger", model, info.name, identity, chain, meta.usage)
                         self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
 
 
@@ -137,7 +161,8 @@ class _LogState:
     def __init__(self, path: str) -> None:
         self.path = path
         self.session = Path(path).name.removesuffix(".gz").removesuffix(".jsonl")
-        self.project = self.model = ""
+        self.project = self.model = self.identity = ""
+        self._is_named = False
         self.total: Any = None
         self.is_known = False
         """Whether a line of a known session log was read."""
@@ -160,7 +185,9 @@ class _LogState:
             source = payload or value
             self.project = string_at(source, "cwd") or self.project
             self.model = string_at(source, "model") or string_at(source, "modelId") or self.model
-            self.session = string_at(source, "id") or self.session if kind != "model_change" else self.session
+            if kind in ("session", "session_meta") and not self._is_named:
+                self.session = string_at(source, "id") or self.session
+                self._is_named = True  # a later line of this type was copied from the session that this one continues
         elif kind == "event_msg" and string_at(payload, "type") == "token_count":
             total = object_at(payload, "info").get("total_token_usage")
             usage = codex_usage(payload)
@@ -176,7 +203,8 @@ class _LogState:
         if model.startswith("<"):  # written by the client itself, for example after an error
             return
         self.project = string_at(value, "cwd") or self.project
-        self.session = string_at(value, "sessionId") or string_at(value, "session_id") or self.session
+        self.identity = session_id(value) or self.identity
+        self.session = self.identity.split("/", 1)[0] or self.session
         agent = string_at(value, "agentId") or ("sub-agent" if value.get("isSidechain") else "")
         reply = string_at(message, "id") or str(number)
         figures = object_at(message, "usage")
@@ -188,7 +216,8 @@ class _LogState:
 
     def _row(self, at: float | None, usage: Usage, *, model: str = "", agent: str = "") -> UsageRow:
         chain = f"{self.path}/{agent}"
-        return UsageRow(at, self.project or "?", model or self.model or "?", self.session, chain, usage)
+        identity = self.identity or self.session
+        return UsageRow(at, self.project or "?", model or self.model or "?", self.session, identity, chain, usage)
 
 
 def _extra_passes(figures: Mapping[str, Any]) -> list[Any]:

@@ -231,7 +231,18 @@ def transcript(name: str, kept: list[JsonLine], notes: list[ReadNote], digests: 
         _message(name, group, tuple(parts), is_digest=group[0].number in digests) for group, parts in groups
     )
     model = next((message.meta.model for message in reversed(messages) if message.meta.model), "")
-    return Transcript(format=name, messages=messages, model=model, notes=tuple(sorted(notes)))
+    session = next((found for line in reversed(kept) if (found := session_id(line.value))), "")
+    return Transcript(format=name, messages=messages, model=model, notes=tuple(sorted(notes)), session=session)
+
+
+def session_id(line: Mapping[str, Any]) -> str:
+    """The id of the session that a line belongs to, with the id of the sub-agent if there is one; "" if unknown.
+
+    >>> session_id({"sessionId": "3f0c", "agentId": "a1"})
+    '3f0c/a1'
+    """
+    session, agent = string_at(line, "sessionId") or string_at(line, "session_id"), string_at(line, "agentId")
+    return f"{session}/{agent}" if session and agent else session
 
 
 def _note_other_line(line: JsonLine, others: dict[str, list[int]], notes: list[ReadNote]) -> None:

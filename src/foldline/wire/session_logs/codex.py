@@ -22,6 +22,8 @@ from foldline.wire.session_logs import codex_items as codex_log
 from foldline.wire.session_logs.usage import codex_usage
 
 NAME = "codex"
+REPLY_ID = "codex-"
+"""Prefix of the ids of replies, which the log does not state. The rest of the id is a line number."""
 
 _OWN_RECORDS = ("ghost_snapshot",)
 """Types of items that only Codex itself uses; the model never sees them."""
@@ -111,6 +113,7 @@ class _RolloutReader:
         self.notes: list[ReadNote] = []
         self.model = ""
         self.window = 0
+        self.session = ""
         self._replies: list[_ReplyRun] = []
         self._open: _ReplyRun | None = None
         self._ahead: Usage | None = None
@@ -129,6 +132,7 @@ class _RolloutReader:
         elif kind == "turn_context":
             self.model = inner["model"] if isinstance(inner.get("model"), str) else self.model
         elif kind == "session_meta":
+            self.session = self.session or string_at(inner, "id")
             if not self.messages and inner.get("base_instructions"):
                 self._message(line)
         elif kind == "compacted":
@@ -214,7 +218,7 @@ class _RolloutReader:
         for reply in self._replies:
             for place in reply.places:
                 usage = reply.usage if place == reply.places[-1] else None
-                meta = replace(messages[place].meta, reply=f"codex-{reply.line}", usage=usage)
+                meta = replace(messages[place].meta, reply=f"{REPLY_ID}{reply.line}", usage=usage)
                 messages[place] = replace(messages[place], meta=meta)
         if self.copies and all(message.role == "system" for message in messages):
             self.notes.append(
@@ -222,7 +226,12 @@ class _RolloutReader:
             )
             messages = messages + self.copies
         return Transcript(
-            format=NAME, messages=tuple(messages), model=self.model, notes=tuple(self.notes), window=self.window
+            format=NAME,
+            messages=tuple(messages),
+            model=self.model,
+            notes=tuple(self.notes),
+            window=self.window,
+            session=self.session,
         )
 
 

@@ -33,9 +33,11 @@ _TOKENS = {
 def read(lines: Iterable[JsonLine]) -> Transcript:
     """The conversation of a recording, which is one JSON document, or a header and one record per line."""
     records: dict[str, JsonLine] = {}
+    session = ""
     for line in lines:
         for place, record in enumerate(_records(line.value)):
             records[string_at(record, "id") or f"{line.number}.{place}"] = JsonLine(line.number, record, None)
+        session = session or string_at(line.value, "sessionId")
     messages: list[Message] = []
     notes: list[ReadNote] = []
     for line in records.values():
@@ -48,7 +50,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
         else:
             notes.append(ReadNote(line.number, f"a record of type {kind!r} is no message"))
     model = next((message.meta.model for message in reversed(messages) if message.meta.model), "")
-    return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(notes))
+    return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(notes), session=session)
 
 
 def _records(value: Any) -> list[Mapping[str, Any]]:

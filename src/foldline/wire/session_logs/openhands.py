@@ -74,7 +74,8 @@ class _TrajectoryReader:
         stamp = time_of(event.get("timestamp"))
         for message in messages:
             is_reply = message.role == "assistant"
-            meta = Meta(model=self.model if is_reply else "", usage=usage, at=stamp, source=str(line))
+            model, reply = (self.model, string_at(_reply(event), "id")) if is_reply else ("", "")
+            meta = Meta(model=model, reply=reply, usage=usage, at=stamp, source=str(line))
             wire = message.wire._replace(format=NAME) if message.wire else None
             self.messages.append(replace(message, meta=meta, wire=wire))
 

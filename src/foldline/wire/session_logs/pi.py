@@ -223,7 +223,8 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
             continue
         model = message.meta.model or model
         messages.append(replace(message, meta=replace(message.meta, source=str(line.number))))
-    return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(sorted(notes)))
+    session = next((text_of(line.value.get("id")) for line in entries if line.value.get("type") == "session"), "")
+    return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(sorted(notes)), session=session)
 
 
 def _path(entries: list[JsonLine]) -> tuple[list[JsonLine], list[ReadNote]]:

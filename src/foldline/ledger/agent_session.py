@@ -1,0 +1,47 @@
+"""The agent's own id of a stored session.
+
+A session may be in two places: in the agent's log, and in a ledger that imported the log or recorded the requests. The
+id shows that both are the same session, so that its requests are counted once.
+"""
+
+from __future__ import annotations
+
+import re
+
+from foldline.ledger.records import MAIN
+from foldline.ledger.store import Store
+
+_KIND = "agent_session"
+"""The kind of event in which the id is stored."""
+_NUMBER = re.compile(r"\.\d+$")
+"""The number that the proxy appends to a name that is taken."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+
+def add_agent_session(store: Store, session: str, agent_id: str) -> None:
+    """Store the agent's own id of a session. Has no effect if it is "" or is already stored."""
+    branch = store.session(session, MAIN)
+    known = store.last_event(branch, _KIND)
+    if agent_id and (known is None or known.body != agent_id):
+        store.event(branch, _KIND, agent_id)
+
+
+def agent_session_ids(store: Store, session: str) -> set[str]:
+    """The ids that a stored session may have in the agent's log.
+
+    If no id is stored, the ids are taken from the session's name (see `ids_in_name`).
+    """
+    found = next((store.last_event(one, _KIND) for one in store.branches(session) if one.name == MAIN), None)
+    return ids_in_name(session) if found is None else {found.body}
+
+
+def ids_in_name(name: str) -> set[str]:
+    """The ids that a session may have in the agent's log, if its id is not stored.
+
+    The proxy and the adapters name a session by the agent's id. The names of Codex and pi files end with the id.
+
+    >>> sorted(ids_in_name("ticket.2"))
+    ['ticket', 'ticket.2']
+    """
+    uuid = _UUID.search(name)
+    return {name, _NUMBER.sub("", name)} | ({uuid[0]} if uuid else set())
