@@ -95,9 +95,8 @@ def _patterns(used: set[str]) -> tuple[Patterns, tuple[str, ...]]:
     pairs = [pattern for pattern in plain if len(pattern) == len(set(pattern)) == 2]
     longer = [pattern for pattern in plain if pattern not in pairs]
     words, signs = [key for key in longer if "a" in key], [key for key in longer if "a" not in key]
-    tab_pairs = [key for key in pairs if "t" in key]
     edge_pairs = [key for key in pairs if {*key} == {"_", "a"}]
-    plain_pairs = [key for key in pairs if key not in (*tab_pairs, *edge_pairs)]
+    other_pairs = [key for key in pairs if key not in edge_pairs]
     other = [pattern for pattern in patterns if pattern not in plain]
     scripts: dict[int, list[str]] = {}
     for beginning in (text for beginnings in data["scripts"].values() for text in beginnings if text in used):
@@ -106,13 +105,12 @@ def _patterns(used: set[str]) -> tuple[Patterns, tuple[str, ...]]:
         words=tuple((key.encode(), _rarest_pair(key)) for key in words),
         signs=tuple((key.encode(), _rarest_pair(key)) for key in signs),
         edge_pairs=tuple(map(pair_code, edge_pairs)),
-        pairs=tuple(map(pair_code, plain_pairs)),
-        tab_pairs=tuple(map(pair_code, tab_pairs)),
+        pairs=tuple(map(pair_code, other_pairs)),
         other=tuple(map(str.encode, other)),
         scripts=tuple((lead, tuple(map(bytes.fromhex, group))) for lead, group in scripts.items()),
     )
     beginnings = chain.from_iterable(scripts.values())
-    ascii_order = (*words, *signs, *edge_pairs, *plain_pairs, *tab_pairs, *ASCII_FEATURES)
+    ascii_order = (*words, *signs, *edge_pairs, *other_pairs, *ASCII_FEATURES)
     return found, (*ascii_order, *other, *beginnings, *OTHER_FEATURES)
 
 

@@ -50,8 +50,7 @@ class Patterns(NamedTuple):
     edge_pairs: tuple[int, ...]
     """The pairs at the edges of words, which are most pairs of a text."""
     pairs: tuple[int, ...]
-    tab_pairs: tuple[int, ...]
-    """The pairs with a tab or another control character. They are skipped if a text has no such character."""
+    """All other pairs of two classes."""
     other: tuple[bytes, ...]
     scripts: tuple[tuple[int, tuple[bytes, ...]], ...]
     """The first bytes of the characters of some scripts, grouped by the very first byte.
@@ -82,8 +81,7 @@ def feature_counts(text: str, patterns: Patterns) -> FeatureCounts:
     counts: list[float] = [classes.count(word) if pair < 0 or pair in pairs else 0 for word, pair in patterns.words]
     counts += [short.count(sign) if pair < 0 or pair in pairs else 0 for sign, pair in patterns.signs]
     counts += [pairs.count(pair) for pair in patterns.edge_pairs]
-    counts += [rest.count(pair) for pair in patterns.pairs]
-    counts += [rest.count(pair) for pair in patterns.tab_pairs] if b"t" in short else [0] * len(patterns.tab_pairs)
+    counts += [rest.count(pair) if pair in rest else 0 for pair in patterns.pairs]
     counts += (lone_letters(raw), lone_capitals(pairs), *consonants(raw), sequences(raw), count_byte(raw, 0))
     counts.append(count_byte(raw, ord("|")) + count_byte(raw, ord(";")))
     counts.append(raw.translate(UNBROKEN).count(b"w" * SOLID) if size >= SOLID else 0)

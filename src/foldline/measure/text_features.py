@@ -103,23 +103,28 @@ def count_byte(raw: bytes, byte: int) -> int:
     return raw.count(byte) if byte in raw else 0
 
 
-_BASES = bytes(ord("b") if chr(byte) in "acgtuACGTU" else 0 for byte in range(256))
+_BASES = bytes(ord("b") if chr(byte) in "acgtuACGTU \n" else 0 for byte in range(256))
+_SEQUENCE = b"b" * 12
 
 
 def sequences(raw: bytes) -> int:
     """The number of groups of 12 letters that are bases of DNA or RNA. Spaces and line ends are left out.
 
-    Such a group forms no words, although its letters are common.
+    Such a group forms no words, although its letters are common. Most texts have no such group even if spaces and line
+    ends count as bases, so that they need not be removed, which takes much longer than the search.
     """
-    return raw.translate(_BASES, b" \n").count(b"b" * 12)
+    if _SEQUENCE not in raw.translate(_BASES):
+        return 0
+    return raw.translate(_BASES, b" \n").count(_SEQUENCE)
 
 
-def _spelling(byte: int) -> str:
+def _spelling(byte: int) -> int:
     letter = chr(byte).lower() if _LETTERS[byte] else ""
-    return "_" if not letter or letter in "aeiouy" else "j" if letter in "jqxz" else "c"
+    return 0 if not letter or letter in "aeiouy" else 2 if letter in "jqxz" else 1
 
 
-_SPELLING = "".join(map(_spelling, range(256))).encode()
+_SPELLING = bytes(map(_spelling, range(256)))
+"""A table for `bytes.translate`: bit 1 is set for j, q, x and z, bit 0 for all other consonants."""
 
 
 def consonants(raw: bytes) -> tuple[int, int]:
@@ -128,7 +133,10 @@ def consonants(raw: bytes) -> tuple[int, int]:
     Both counts are low in words of any language, and high in letters that form no words, such as ciphertext.
     """
     letters = raw.translate(_SPELLING)
-    return letters.count(b"cccc"), letters.count(b"cj")
+    number = int.from_bytes(letters, "little")
+    twice = number & number >> 8
+    groups = letters.count(b"\1\1\1\1") if twice & twice >> 16 else 0
+    return groups, (number & number << 9).bit_count()
 
 
 _THREE, _SEVEN = bytes(3), bytes(7)
@@ -143,11 +151,9 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
 
     Also returns how many of each character were cut. Spaces stay, because the patterns of indentation count them.
     """
-    if not _may_repeat(raw):
+    if _THREE not in _differences(raw[::2]):  # of a run of eight, every second character is four equal ones in a row
         return raw, {}
-    following = int.from_bytes(raw.translate(_NO_SPACES), "little") >> 8
-    # a byte of `differences` is 0 if the next byte is equal
-    differences = (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")
+    differences = _differences(raw)
     kept, repeats, start = [], dict[int, int](), 0
     first = differences.find(_SEVEN)
     while first >= 0 and (match := _EQUAL.match(differences, first)):
@@ -159,14 +165,10 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
     return b"".join((*kept, raw[start:])), repeats
 
 
-def _may_repeat(raw: bytes) -> bool:
-    """Whether a text may have a run of eight equal characters.
-
-    Only every second character is compared. Of a run of eight, these are four equal characters in a row.
-    """
-    half = raw.translate(None, _UNCUT)[::2]
-    number = int.from_bytes(half, "little")
-    return _THREE in (number ^ number >> 8).to_bytes(len(half), "little")
+def _differences(raw: bytes) -> bytes:
+    """For each byte, 0 if the next byte is equal and neither a space nor outside ASCII; otherwise another number."""
+    following = int.from_bytes(raw.translate(_NO_SPACES), "little") >> 8
+    return (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")
 
 
 _RULES = tuple((character * 4).encode() for character in "─━═—…█")
