@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from foldline.errors import InputError
 from foldline.message import Message, Text, ToolResult, user
-from foldline.wire import FORMATS, REQUEST_FORMATS, parse
+from foldline.wire import FORMATS, REQUEST_FORMATS, parse, read
 from foldline.wire.formats import format_of
 from foldline.wire.writer import rewrite
 from support.sessions import SESSIONS
@@ -156,3 +157,13 @@ def test_the_newest_settings_and_the_first_description_of_a_session_are_kept() -
     back = [json.loads(line) for line in data.decode().splitlines()]
     assert [line["payload"]["model"] for line in back if line["type"] == "turn_context"] == ["gpt-5.6"]
     assert [line for line in back if line["type"] == "session_meta"] == [json.loads(metas[0])]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "stream-json", "codex", "openai lines", "pi"])
+def test_a_broken_line_is_left_out_of_the_new_file(name: str, tmp_path: Path) -> None:
+    lines = SESSIONS[name](6).split("\n")
+    lines[5] = lines[5][: len(lines[5]) // 2]
+    broken = "\n".join(lines)
+    (tmp_path / "broken.jsonl").write_text(broken)
+    messages = read(tmp_path / "broken.jsonl").messages
+    assert said(parse(rewrite(broken, messages).data).messages) == said(messages)

@@ -7,7 +7,7 @@ formats that can be written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from foldline import text_lines
@@ -37,7 +37,7 @@ def rewrite(
     demands that roles alternate.
     """
     source = [JsonLine(line.number, line.text, None) for line in text_lines.lines_of_text(text) if line.text.strip()]
-    value, is_lines = _value(text, source)
+    value, lines = _value(text, source)
     found = detect(value, format)
     writer = format_of(found.format).writer if found else None
     if found is None or found.shape == "reply" or (writer is None and found.format not in REQUEST_FORMATS):
@@ -47,44 +47,40 @@ def rewrite(
     loss = LossCollector()
     data: Any
     if writer:
-        made = rewritten_lines(found.format, _records(value, found, source), messages, loss)
-        data = _joined(value, found, is_lines or (isinstance(value, dict) and not found.key), made)
+        made = rewritten_lines(found.format, _records(value, found, lines), messages, loss)
+        data = _joined(value, found, bool(lines) or (isinstance(value, dict) and not found.key), made)
     elif found.shape == "body":
         data = Request.parse(text, found.format).render(messages, loss, join_turns=join_turns)
     else:
-        data = _joined(value, found, is_lines, _elements(found, messages, loss, join_turns=join_turns), pretty=True)
+        data = _joined(value, found, bool(lines), _elements(found, messages, loss, join_turns=join_turns), pretty=True)
     return RewrittenFile(encode(data) if isinstance(data, str) else bytes(data), tuple(loss.items))
 
 
-def _value(text: str, source: list[JsonLine]) -> tuple[Any, bool]:
-    """The JSON value of the file, and whether the file has one JSON value per line.
+def _value(text: str, source: list[JsonLine]) -> tuple[Any, list[JsonLine]]:
+    """The JSON value of the file, and its lines if the file has one JSON value per line.
 
     A file has one value per line if it has several lines and the first line is a JSON value. For such a file, the list
-    of all values is returned.
+    of all values is returned. Lines that are not JSON are left out, as when the file was read.
     """
-    if len(source) > 1:
+    lines = [JsonLine(line.number, value, line.value.removesuffix("\r")) for line, value in _parsed(source)]
+    if len(source) > 1 and lines and lines[0].number == source[0].number:
+        return [line.value for line in lines], lines
+    return loads(text), []
+
+
+def _parsed(source: list[JsonLine]) -> Iterator[tuple[JsonLine, Any]]:
+    for line in source:
         try:
-            loads(source[0].value)
+            yield line, loads(line.value)
         except InputError:
-            return loads(text), False
-        return [loads(line.value) for line in _complete_lines(source)], True
-    return loads(text), False
+            if line is source[0]:
+                return
 
 
-def _complete_lines(source: list[JsonLine]) -> list[JsonLine]:
-    try:
-        loads(source[-1].value)
-    except InputError:
-        return source[:-1]
-    return source
-
-
-def _records(value: Any, found: Detected, source: list[JsonLine]) -> list[JsonLine]:
+def _records(value: Any, found: Detected, lines: list[JsonLine]) -> list[JsonLine]:
     """The records of a session file. Each record has the same `number` as when the file was read."""
-    if isinstance(value, list) and len(_complete_lines(source)) == len(value):
-        return [
-            JsonLine(line.number, one, line.value.removesuffix("\r")) for line, one in zip(source, value, strict=False)
-        ]
+    if lines:
+        return lines
     held = value[found.key] if found.key else value if isinstance(value, list) else [value]
     return [JsonLine(number, one, None) for number, one in enumerate(held, start=1)]
 
