@@ -52,7 +52,7 @@ def play(session: Session, messages: Iterable[Message], clock: Clock, *, pause_a
             requests += 1
             clock.at = at = at + (PAUSE_S if requests == pause_at else STEP_S)
             view, before = session.view(), account.read
-            tokens = account.send(view.messages, at)
+            tokens = account.send(view.repaired_messages(), at)
             read = account.read - before
             usage = Usage(
                 input=12, cache_read=read, cache_write=max(0, tokens - read - 12), output=session.size(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -155,3 +156,22 @@ def test_the_margin_of_an_estimate_lowers_the_limits() -> None:
     assert made.folds
     assert made.folds_at < made.ceiling < made.usable < made.window
     assert max(made.sizes) <= made.folds_at
+
+
+def test_a_blank_reply_in_the_middle_costs_no_cache_miss() -> None:
+    """The reply is left out of later requests. What was sent before it stays the same, so it is read from the cache."""
+    elements: list[dict[str, object]] = [{"role": "user", "content": "Find out why port 7091 drops jobs."}]
+    for step in range(6):
+        calls = [{"type": "tool_use", "id": f"{name}{step}", "name": "grep", "input": {}} for name in "ab"]
+        elements.append({"role": "assistant", "content": calls})
+        for call in calls:
+            result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"part_{step} " * 300}
+            elements.append({"role": "user", "content": [result]})
+        if step == 3:
+            elements.append({"role": "assistant", "content": [{"type": "text", "text": " "}]})
+            elements.append({"role": "user", "content": "Go on."})
+    messages = parse(elements, "anthropic").messages
+    timed = [replace(message, meta=Meta(at=place * 10.0)) for place, message in enumerate(messages)]
+    made = run(Transcript(format="anthropic", messages=tuple(timed), model=MODEL), Policy.preset("verbatim"))
+    assert made.cost is not None
+    assert made.cost_everything == pytest.approx(made.cost, rel=0.01)

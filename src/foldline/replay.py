@@ -179,7 +179,7 @@ def replay(
         at = messages[step.reply_index - 1].meta.at or messages[step.reply_index].meta.at
         whole.send(messages[: step.reply_index], at)
         refusals += [(step.refusal, step.reply_index)] if step.refusal else []
-        request_tokens.append(account.send(step.view.messages, at) if step.view else 0)
+        request_tokens.append(account.send(step.view.repaired_messages(), at) if step.view else 0)
     fold = session.timeline.fold
     loss = (fold.digest.loss if fold and fold.digest else None) or Loss(facts=0, kept=0)
     load = session.load()

@@ -90,7 +90,7 @@ class DemoRun:
         before = self.session.timeline.fold
         view = self.session.view()
         self.requests += 1
-        self.sent.send(view.messages, None)
+        self.sent.send(view.repaired_messages(), None)
         self.everything.send(self.messages[:place], None)
         now = self.session.timeline.fold
         if now is None or now is before:
