@@ -21,11 +21,10 @@ async def answer(session: AsyncSession, client: AsyncOpenAI, prompt: str) -> str
         view = await session.view()
         reply: Any = await client.chat.completions.create(**view.request("openai", max_tokens=2_000))
         await session.add(reply)
-        calls = session.messages[-1].calls
-        for asked in calls:
+        if (answered := session.reply) is None or not answered.calls:
+            return answered.text if answered else ""
+        for asked in answered.calls:
             await session.add({"role": "tool", "tool_call_id": asked.id, "content": "PORT = 7091"})
-        if not calls:
-            return session.messages[-1].text
 
 
 async def main() -> None:

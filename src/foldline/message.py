@@ -6,6 +6,7 @@ unknown fields and key order must not change. So a message has both: `parts` to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -210,6 +211,17 @@ class Message:
         When the message is rendered, the new parts are used. All other fields are taken from the message's wire form.
         """
         return replace(self, parts=parts, wire=self.wire and self.wire._replace(raw=None, exact=False))
+
+
+def joined_reply(messages: Sequence[Message]) -> Message | None:
+    """A reply that its wire format splits into several messages, as one message; None if there are no messages.
+
+    OpenAI Responses has an item for each text and for each call. The joined message is for reading only: it has no wire
+    form.
+    """
+    if len(messages) < 2:
+        return messages[0] if messages else None
+    return replace(messages[-1], parts=tuple([part for message in messages for part in message.parts]), wire=None)
 
 
 def system(text: str) -> Message:

@@ -99,7 +99,10 @@ def test_the_events_pass_unchanged_and_the_reply_is_added(
     seen = list(tee)
     assert [type(event) for event in seen] == [type(event) for event in plain]
     check(session)
-    assert tee.message == session.messages[-1]
+    assert tee.message is not None
+    assert tee.message.text == REPLY.text
+    assert list(tee.message.calls) == list(calls(session))
+    assert session.reply == tee.message
     for call in calls(session):
         session.add({"role": "tool", "tool_call_id": call.id, "name": "read", "content": "(empty)"}, format="openai")
     session.add(clients.start(format, session.view().request(max_tokens=300)))

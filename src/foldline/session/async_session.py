@@ -179,6 +179,11 @@ class AsyncSession:
         return self.session.messages
 
     @property
+    def reply(self) -> Message | None:
+        """The model's newest reply. Like `messages`, it is read in the calling thread."""
+        return self.session.reply
+
+    @property
     def pins(self) -> dict[str, Message]:
         """The pinned messages by the name of their pin. Like `messages`, they are read in the calling thread."""
         return self.session.pins

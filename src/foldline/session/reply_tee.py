@@ -14,7 +14,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from foldline.errors import InputError
-from foldline.message import Message
+from foldline.message import Message, joined_reply
 from foldline.view.identity import ViewIdentity
 from foldline.wire.streaming.assembler import StreamedReply
 from foldline.wire.streaming.stream_events import EventAssembler, is_stream_manager
@@ -45,8 +45,10 @@ class ReplyTee:
 
     @property
     def message(self) -> Message | None:
-        """The model's message; None before the end of the stream. Also None if no part of the message was complete."""
-        return self.reply.messages[-1] if self.reply is not None and self.reply.messages else None
+        """The model's reply, with its text and all its calls. None before the end of the stream, and if no part of the
+        reply was complete.
+        """
+        return joined_reply(self.reply.messages) if self.reply is not None else None
 
     def __iter__(self) -> Iterator[Any]:
         if not isinstance(self._stream, Iterable):

@@ -24,7 +24,7 @@ from foldline.events import Event, Listener, emit
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim
 from foldline.measure.estimator import Counter, format_tokens
-from foldline.message import Message
+from foldline.message import Message, joined_reply
 from foldline.models.table import Model
 from foldline.plan.gate import Load, Need
 from foldline.plan.plan import Plan
@@ -533,6 +533,20 @@ class Session:
         with self.lock:
             self.refresh()
             return tuple(self.record.read(0, len(self.timeline)))
+
+    @property
+    def reply(self) -> Message | None:
+        """The model's newest reply, with its text and all its calls; None before the first reply."""
+        with self.lock:
+            self.refresh()
+            found = list[Message]()
+            for at in range(len(self.timeline))[::-1]:
+                (message,) = self.record.read(at, at + 1)
+                if message.role == "assistant":
+                    found.append(message)
+                elif found:
+                    break
+            return joined_reply(found[::-1])
 
     @property
     def pins(self) -> dict[str, Message]:
