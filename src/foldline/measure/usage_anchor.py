@@ -178,12 +178,12 @@ class Gauge:
     @property
     def tokens(self) -> int:
         """The likeliest size of a request that would be sent now."""
-        return self.trusted()._expected()
+        return self.trusted().sizes()[0]
 
     @property
     def upper(self) -> int:
         """The size to compare with a limit: the likeliest size, plus the estimator's margin for the estimated part."""
-        return self.trusted()._upper()
+        return self.trusted().sizes()[1]
 
     @property
     def count(self) -> Count:
@@ -197,7 +197,7 @@ class Gauge:
             source += f" {gauge.anchor.change:+,} changed since" if gauge.anchor.change else ""
             source += f" + {gauge.reported:,} of output" if gauge.reported else ""
             source += f" + {estimated:,} estimated" if estimated else ""
-        return Count(gauge._expected(), False, source)
+        return Count(gauge.sizes()[0], False, source)
 
     def _append(self, message: Message, tokens: int, thinking: int) -> None:
         uncounted = tokens if self.is_exact and not _is_countable(message) else 0
@@ -222,22 +222,18 @@ class Gauge:
                 self.thinking = self.estimated_thinking = 0
         self.messages += 1
 
-    def _settle(self) -> Gauge:
-        """A gauge in which the newest reply counts as part of the next prompt."""
-        if self.reply is None:
-            return self
-        gauge = replace(self)
-        gauge._settle_reply()
-        return gauge
-
     def trusted(self) -> Gauge:
-        """A settled gauge. Its first figure is left out if the size reaches the limit only because of that figure.
+        """A gauge in which the newest reply counts as part of the next prompt.
 
-        Each figure of a gauge is read from such a copy. A caller that needs several figures reads them from one copy.
+        The first figure is left out if the size reaches the limit only because of that figure. Each figure of a gauge
+        is read from such a gauge. A caller that needs several figures reads them from one.
         """
-        gauge = self._settle()
+        gauge = self
+        if self.reply is not None:
+            gauge = replace(self)
+            gauge._settle_reply()
         first = gauge.anchor.first if gauge.anchor is not None else None
-        if first is None or (gauge._expected() if self.is_exact else gauge._upper()) < self.limit:
+        if first is None or gauge.sizes()[0 if self.is_exact else 1] < self.limit:
             return gauge
         gauge = replace(gauge)
         gauge._forget_anchor()
@@ -267,18 +263,18 @@ class Gauge:
         dropped = self.past_thinking if self.calibration.drops_thinking else 0
         return hidden + round(self.calibration.ratio * (self.total - dropped))
 
-    def _expected(self) -> int:
-        """The expected size of the prompt before the newest reply."""
-        if self.anchor is None:
-            return self._estimate()
-        left = self.stale_thinking if self.calibration.drops_thinking else 0
-        return max(self.anchor.tokens + self.anchor.change + self.reported + self._estimate() - left, 0)
+    def sizes(self) -> tuple[int, int]:
+        """The expected size of the prompt before the newest reply, and this size plus a margin for the estimated part.
 
-    def _upper(self) -> int:
-        """The expected size, plus a margin for the part that is only estimated."""
-        estimated = self._estimate()
-        change = abs(self.anchor.change) if self.anchor is not None else 0
-        return self._expected() - estimated + with_margin(estimated) + with_margin(change) - change
+        For a request that would be sent now, call this on the gauge that `trusted` returns.
+        """
+        estimated, anchor = self._estimate(), self.anchor
+        if anchor is None:
+            return estimated, with_margin(estimated)
+        left = self.stale_thinking if self.calibration.drops_thinking else 0
+        expected = max(anchor.tokens + anchor.change + self.reported + estimated - left, 0)
+        change = abs(anchor.change)
+        return expected, expected - estimated + with_margin(estimated) + with_margin(change) - change
 
     def _take_usage(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:
         """Make the usage of the newest reply the anchor if that figure is trusted; otherwise remember it as doubted."""
@@ -363,7 +359,7 @@ class Gauge:
         messages = max(ratio, 1.0) * estimated
         counted = self.total - evidence.missing_tokens - self.uncounted if self.is_exact else 0
         return Expectation(
-            max(self._expected() - round(ratio * evidence.missing_tokens) - evidence.change, 0),
+            max(self.sizes()[0] - round(ratio * evidence.missing_tokens) - evidence.change, 0),
             self._estimate(),
             messages,
             lowest_figure(messages, counted),

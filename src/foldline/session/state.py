@@ -531,11 +531,13 @@ class State:
             figures = (request, history, count, self.usable, self.tools, 1.0, 0, 0.0, earned, blocks, False)
             return tuple.__new__(Load, figures)  # half the time of `Load(…)`
         gauge = self.gauge.trusted()
-        local, request, learned = request, gauge.tokens, gauge.trusted_calibration
-        upper, margin = (0, 0.0) if self._counter.exact else (gauge.upper, MARGIN)
-        blocks = blocks if request == local else self._scaled(blocks, request)
+        local, learned = request, gauge.calibration
+        request, upper = gauge.sizes()
+        if request != local:
+            blocks = scale_blocks(blocks, request, hidden=learned.hidden - setup.tools)
+        upper, margin = (0, 0.0) if self._counter.exact else (upper, MARGIN)
         sizes = request, history, count, self.usable, learned.hidden, learned.ratio
-        return tuple.__new__(Load, (*sizes, upper, margin, earned, blocks, not gauge.is_anchored))
+        return tuple.__new__(Load, (*sizes, upper, margin, earned, blocks, gauge.anchor is None))
 
     @property
     def is_exact(self) -> bool:
@@ -547,9 +549,6 @@ class State:
         if not self.setup.counter.exact or gauge.is_anchored:
             return False
         return gauge.trusted_calibration == self._initial_calibration
-
-    def _scaled(self, blocks: dict[str, int], request: int) -> dict[str, int]:
-        return scale_blocks(blocks, request, hidden=self.gauge.trusted_calibration.hidden - self.setup.tools)
 
     def messages(self) -> tuple[Message, ...]:
         """The messages of the current view."""
