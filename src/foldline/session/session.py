@@ -220,15 +220,27 @@ class Session:
         view: View | ViewIdentity | str | None,
         hand_made: list[Message] | None = None,
     ) -> Sequence[Any]:
-        """Add the values in `things`, but stop at a value that is a streamed reply.
+        """Add the values in `things` to the record and to the state, but stop at a value that is a streamed reply.
 
         Returns the values that were not added: the streamed reply and everything after it. `hand_made` are the values
         as messages, if none of them must be read.
         """
         answered, changed_at = None if view is None else identity_of(view), self.state.snapshot.changed_at
         messages, rest = self._read(things, format) if hand_made is None else (hand_made, ())
-        if messages:
-            self._append(messages, answered, changed_at)
+        if not messages:
+            return rest
+        state = self.state
+        self._ties.tie(messages, answered, state, changed_at)
+        if state.needs_times:
+            messages = with_times(messages, self.clock())
+        version = self.record.append(messages)
+        if version == (len(state.timeline.messages) + len(messages), state.snapshot.version.entry):
+            for message in messages:
+                state.add(message)
+        else:
+            self.refresh()
+        if self.state.compacted_at >= version.length - len(messages):
+            fold_at_native_summary(self)
         return rest
 
     def _read(self, things: Sequence[Any], format: str | None) -> tuple[list[Message], Sequence[Any]]:
@@ -254,21 +266,6 @@ class Session:
                 known = True
             messages += (thing,) if is_message else parse(thing, format, default=self.format).messages
         return messages, rest
-
-    def _append(self, messages: list[Message], answered: ViewIdentity | None, changed_at: int) -> None:
-        """Add messages to the record, and to the state."""
-        state = self.state
-        self._ties.tie(messages, answered, state, changed_at)
-        if state.needs_times:
-            messages = with_times(messages, self.clock())
-        version = self.record.append(messages)
-        if version == (len(state.timeline.messages) + len(messages), state.snapshot.version.entry):
-            for message in messages:
-                state.add(message)
-        else:
-            self.refresh()
-        if self.state.compacted_at >= version.length - len(messages):
-            fold_at_native_summary(self)
 
     @_locked
     def view(self) -> View:
