@@ -114,6 +114,17 @@ class TestApproval:
         assert stored is not None
         assert (stored.digest, stored.reason) == (fold.digest, fold.reason)
 
+    def test_an_edited_digest_has_its_first_line_once(self, opens: Open) -> None:
+        """The preview shows the digest with its first line, so the edited text begins with it, too."""
+        session = filled(opens().session("s", policy=ROOMY))
+        preview = session.preview(force=True)
+        assert preview is not None
+        assert preview.fold.digest is not None
+        shown = preview.fold.digest.message.text
+        fold = session.approve(preview, digest=f"{shown}\n- The port is 7091.")
+        assert fold.digest is not None
+        assert fold.digest.message.text == f"{shown}\n- The port is 7091."
+
     def test_it_can_be_taken_back_and_that_is_a_record_too(self, opens: Open) -> None:
         ledger = opens()
         session = filled(ledger.session("s", policy=ROOMY))

@@ -88,12 +88,18 @@ def closing_tag(header: str) -> str:
     return header.replace("<", "</", 1) if header.startswith("<") and header.endswith(">") else ""
 
 
-def body_of(text: str, *headers: str) -> str:
-    """A digest's text without its first line, its closing tag and the line `REFERENCE`."""
+def without_header(text: str, *headers: str) -> str:
+    """A digest's text without its first line and its closing tag, if it begins with one of the headers."""
     text = text.strip()
-    for header in (*headers, *(scope.header for scope in _SCOPES.values())):
+    for header in headers:
         if header and text.startswith(header):
             text = text.removeprefix(header).removesuffix(closing_tag(header) or "\0").strip()
+    return text
+
+
+def body_of(text: str, *headers: str) -> str:
+    """A digest's text without its first line, its closing tag and the line `REFERENCE`."""
+    text = without_header(text, *headers, *(scope.header for scope in _SCOPES.values()))
     return text.removeprefix(REFERENCE).strip()
 
 

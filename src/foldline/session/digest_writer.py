@@ -16,7 +16,7 @@ from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.extraction import NEWEST_READ, extract_facts
 from foldline.digest.extract.facts import Facts
 from foldline.digest.local import local_limit, write_local_digest
-from foldline.digest.markup import SESSION, body_of
+from foldline.digest.markup import SESSION, body_of, without_header
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt
 from foldline.errors import InputError
 from foldline.fold import Digest, Fold
@@ -123,10 +123,11 @@ class DigestWriter:
         if fold.cut <= lead or policy.leave == "nothing":
             return None
         if options.text is not None:
-            if not has_visible_text(options.text):
+            text = without_header(options.text, policy.digest_header)
+            if not has_visible_text(text):
                 raise InputError("the digest is empty", hint="write the text that replaces the folded messages")
-            message = SESSION.message(options.text, header=policy.digest_header, role=policy.digest_role)
-            loss = audit(options.text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
+            message = SESSION.message(text, header=policy.digest_header, role=policy.digest_role)
+            loss = audit(text, self._facts_so_far(state), kept_indexes=_verbatim(state, fold))
             return Digest(message=message, by="hand", loss=loss)
         if before is not None and before.cut == fold.cut and not options.instructions:
             large = before.digest_tokens > _digest_limit(state, fold)
