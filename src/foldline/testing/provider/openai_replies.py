@@ -148,7 +148,11 @@ def _events(response: Item) -> Iterator[Item]:
 def _item_events(item: Item, index: int) -> Iterator[Item]:
     place = {"output_index": index}
     kind = item["type"]
-    empties: dict[str, Item] = {"message": {"content": []}, "function_call": {"arguments": ""}}
+    empties: dict[str, Item] = {
+        "message": {"content": []},
+        "function_call": {"arguments": ""},
+        "reasoning": {"summary": []},
+    }
     empty = empties.get(kind, {})
     status = {"status": "in_progress"} if "status" in item else {}
     yield {"type": "response.output_item.added", **place, "item": {**item, **empty, **status}}
@@ -160,6 +164,14 @@ def _item_events(item: Item, index: int) -> Iterator[Item]:
             yield {"type": "response.output_text.delta", **where, "delta": piece, "logprobs": []}
         yield {"type": "response.output_text.done", **where, "text": part["text"], "logprobs": []}
         yield {"type": "response.content_part.done", **where, "part": part}
+    elif kind == "reasoning":
+        for number, part in enumerate(item["summary"]):
+            where = {**place, "item_id": item["id"], "summary_index": number}
+            yield {"type": "response.reasoning_summary_part.added", **where, "part": {**part, "text": ""}}
+            for piece in chunks(part["text"]):
+                yield {"type": "response.reasoning_summary_text.delta", **where, "delta": piece}
+            yield {"type": "response.reasoning_summary_text.done", **where, "text": part["text"]}
+            yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
     elif kind == "function_call":
         where = {**place, "item_id": item["id"]}
         for piece in chunks(item["arguments"]):
