@@ -38,11 +38,18 @@ def _part(block: Any) -> Part | None:
     if kind in _CALLS:
         return None
     if kind in _THINKING:
-        text = block.get("thinking") or block.get("reasoning") or block.get("text") or ""
-        return Thinking(text=str(text), signature=str(block.get("signature") or block.get("data") or ""))
+        return _thinking(block)
     if isinstance(block.get("text"), str):
         return Text(text=block["text"])
     return media_of(block) or Opaque(kind=kind, value=block)
+
+
+def _thinking(block: dict[str, Any]) -> Thinking:
+    """The thinking in a block of Anthropic, of the Responses API (a summary in parts), or of another provider."""
+    text = block.get("thinking") or block.get("reasoning") or block.get("text") or ""
+    parts = [str(part.get("text") or "") for part in block.get("summary") or () if isinstance(part, dict)]
+    signature = block.get("signature") or block.get("data") or block.get("encrypted_content") or ""
+    return Thinking(text=str(text) or "\n".join(parts), signature=str(signature))
 
 
 def _meta(item: AIMessage) -> Meta:
