@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from threading import local
+from threading import Event, local
 from typing import Any, Protocol
 
 from foldline.session.session import Session
@@ -25,8 +25,25 @@ def read_file(path: str) -> str:
     return f"{path}: " + "".join(FILLER.format(line) for line in range(20))
 
 
+class Pieces(list[str]):
+    """The pieces of text that have arrived at the caller of a framework while replies were streamed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun = Event()
+
+    def add(self, text: str | None) -> None:
+        """Add a piece. A piece without text is not counted."""
+        if text:
+            self.append(text)
+            self.has_begun.set()
+
+
 class FrameworkAgent(Protocol):
     """An agent with a history and the tool `read_file`."""
+
+    pieces: Pieces
+    """Empty if the mode does not stream."""
 
     def ask(self, prompt: str) -> str:
         """The final answer to a prompt, after all tool calls."""

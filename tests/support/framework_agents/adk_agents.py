@@ -15,7 +15,7 @@ from google.genai import types
 from foldline.integrations.google_adk import FoldlinePlugin
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import GEMINI, SYSTEM, read_file, run
+from support.framework_agents import GEMINI, SYSTEM, Pieces, read_file, run
 
 
 class AdkAgent:
@@ -24,7 +24,7 @@ class AdkAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode = mode
+        self.mode, self.pieces = mode, Pieces()
         self.client = genai.Client(api_key="x", http_options=types.HttpOptions(base_url=provider.url))
         model = _model_class(self.client)(model=GEMINI)
         fixed: Any = {"instruction": SYSTEM, "tools": [read_file], "before_model_callback": _without_empty_texts}
@@ -45,9 +45,17 @@ class AdkAgent:
         content = types.Content(role="user", parts=[types.Part(text=prompt)])
         options: Any = {"user_id": "user", "session_id": "work", "new_message": content}
         options["run_config"] = RunConfig(streaming_mode=streaming)
-        events = run(_collect(runner, options))
+        events = run(self._collect(runner, options))
         final = [event for event in events if event.is_final_response() and not event.partial]
         return "".join(part.text or "" for part in final[-1].content.parts if not part.thought)
+
+    async def _collect(self, runner: Runner, options: Any) -> list[Any]:
+        events = []
+        async for event in runner.run_async(**options):
+            for part in ((event.content and event.content.parts) or ()) if event.partial else ():
+                self.pieces.add("" if part.thought else part.text)
+            events.append(event)
+        return events
 
     def adopt(self, other: Any) -> None:
         self.service = other.service
@@ -72,7 +80,3 @@ def _without_empty_texts(callback_context: Any, llm_request: Any) -> None:
     """Remove the empty text that ends a stream. ADK sends it back, and the simulated provider refuses it."""
     for content in llm_request.contents:
         content.parts = [part for part in content.parts if part.text != ""]
-
-
-async def _collect(runner: Runner, options: Any) -> list[Any]:
-    return [event async for event in runner.run_async(**options)]

@@ -13,7 +13,7 @@ from haystack.utils import Secret
 import foldline
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import GPT, SYSTEM, read_file, run
+from support.framework_agents import GPT, SYSTEM, Pieces, read_file, run
 
 
 class HaystackAgent:
@@ -22,7 +22,7 @@ class HaystackAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode, self.messages = mode, []
+        self.mode, self.messages, self.pieces = mode, [], Pieces()
         self.generator: Any = OpenAIChatGenerator(
             api_key=Secret.from_token("x"), model=GPT, api_base_url=provider.openai_url, max_retries=0
         )
@@ -41,11 +41,17 @@ class HaystackAgent:
         messages = [*self.messages, ChatMessage.from_user(prompt)]
         options: Any = {"messages": messages}
         if "stream" in self.mode:
-            options |= {"streaming_callback": _ignore_async if "async" in self.mode else _ignore}
+            options |= {"streaming_callback": self._ahear if "async" in self.mode else self._hear}
             options |= {"generation_kwargs": {"stream_options": {"include_usage": True}}}
         found = run(self.agent.run_async(**options)) if "async" in self.mode else self.agent.run(**options)
         self.messages = [message for message in found["messages"] if not message.is_from("system")]
         return str(self.messages[-1].text)
+
+    def _hear(self, chunk: Any) -> None:
+        self.pieces.add(chunk.content)
+
+    async def _ahear(self, chunk: Any) -> None:
+        self._hear(chunk)
 
     def adopt(self, other: Any) -> None:
         self.messages = [ChatMessage.from_dict(message.to_dict()) for message in other.messages]
@@ -53,11 +59,3 @@ class HaystackAgent:
     def close(self) -> None:
         self.generator.client.close()
         run(self.generator.async_client.close())
-
-
-def _ignore(chunk: Any) -> None:
-    pass
-
-
-async def _ignore_async(chunk: Any) -> None:
-    pass

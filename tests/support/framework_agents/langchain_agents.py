@@ -7,14 +7,14 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_anthropic import ChatAnthropic
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
 from foldline.integrations.langchain import FoldlineMiddleware
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import CLAUDE, GPT, SYSTEM, read_file, run
+from support.framework_agents import CLAUDE, GPT, SYSTEM, Pieces, read_file, run
 
 
 class _WithStrict(AgentMiddleware[Any, Any, Any]):
@@ -33,7 +33,7 @@ class LangChainAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode, self.messages = mode, []
+        self.mode, self.messages, self.pieces = mode, [], Pieces()
         middleware = [*self.middleware, *([] if session is None else [FoldlineMiddleware(session)])]
         model = self.model(provider, streams="stream" in mode, thinks=thinking)
         self.agent: Any = create_agent(model, [tool(read_file)], system_prompt=SYSTEM, middleware=middleware)
@@ -49,7 +49,8 @@ class LangChainAgent:
         if self.mode == "sync":
             state = self.agent.invoke(state)
         elif self.mode == "stream":
-            *_, state = self.agent.stream(state, stream_mode="values")
+            for mode, found in self.agent.stream(state, stream_mode=["values", "messages"]):
+                state = self._heard(mode, found) or state
         elif self.mode == "async":
             state = run(self.agent.ainvoke(state))
         else:
@@ -60,9 +61,17 @@ class LangChainAgent:
         return str(last.text)
 
     async def _astream(self, state: Any) -> Any:
-        async for found in self.agent.astream(state, stream_mode="values"):
-            state = found
+        async for mode, found in self.agent.astream(state, stream_mode=["values", "messages"]):
+            state = self._heard(mode, found) or state
         return state
+
+    def _heard(self, mode: str, found: Any) -> Any:
+        """The state in an event of a stream; None if the event is a piece of a message."""
+        if mode == "values":
+            return found
+        if isinstance(found[0], AIMessageChunk):
+            self.pieces.add(found[0].text)
+        return None
 
     def adopt(self, other: Any) -> None:
         self.messages = [type(message).model_validate(message.model_dump()) for message in other.messages]

@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from foldline.integrations.agent_framework import FoldlineChatMiddleware
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import GPT, SYSTEM, read_file, run
+from support.framework_agents import GPT, SYSTEM, Pieces, read_file, run
 
 
 class MafChatAgent:
@@ -25,7 +25,7 @@ class MafChatAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode = mode
+        self.mode, self.pieces = mode, Pieces()
         self.client = AsyncOpenAI(base_url=provider.openai_url, api_key="x", max_retries=0)
         self.agent: Any = Agent(
             client=self.kind(GPT, async_client=self.client),
@@ -44,8 +44,8 @@ class MafChatAgent:
 
     async def _stream(self, prompt: str) -> Any:
         stream = self.agent.run(prompt, session=self.session, stream=True)
-        async for _ in stream:
-            pass
+        async for update in stream:
+            self.pieces.add(update.text)
         return (await stream.get_final_response()).text
 
     def adopt(self, other: Any) -> None:

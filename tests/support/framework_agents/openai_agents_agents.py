@@ -20,7 +20,7 @@ from openai.types.shared import Reasoning
 from foldline.integrations.openai_agents import FoldlineSession
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import GPT, SYSTEM, read_file, run
+from support.framework_agents import GPT, SYSTEM, Pieces, read_file, run
 
 
 class OpenAiAgentsAgent:
@@ -31,7 +31,7 @@ class OpenAiAgentsAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode = mode
+        self.mode, self.pieces = mode, Pieces()
         self.client = AsyncOpenAI(base_url=provider.openai_url, api_key="x", max_retries=0)
         settings = ModelSettings(include_usage=True)
         if self.kind is OpenAIResponsesModel:
@@ -61,8 +61,9 @@ class OpenAiAgentsAgent:
 
     async def _stream(self, prompt: str) -> Any:
         result = Runner.run_streamed(self.agent, prompt, **self.options)
-        async for _ in result.stream_events():
-            pass
+        async for event in result.stream_events():
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+                self.pieces.add(event.data.delta)
         return result.final_output
 
     def adopt(self, other: Any) -> None:

@@ -16,7 +16,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from foldline.integrations.pydantic_ai import FoldlineCapability
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import CLAUDE, GPT, SYSTEM, read_file, run
+from support.framework_agents import CLAUDE, GPT, SYSTEM, Pieces, read_file, run
 
 
 class PydanticAgent:
@@ -25,7 +25,7 @@ class PydanticAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode, self.messages = mode, []
+        self.mode, self.messages, self.pieces = mode, [], Pieces()
         capabilities = [] if session is None else [FoldlineCapability(session)]
         self.client, model = self.make_model(provider)
         settings = {"max_tokens": 400, **({"anthropic_thinking": {"type": "adaptive"}} if thinking else {})}
@@ -50,8 +50,8 @@ class PydanticAgent:
 
     async def _stream(self, prompt: str) -> Any:
         async with self.agent.run_stream(prompt, message_history=self.messages) as result:
-            async for _ in result.stream_text():
-                pass
+            async for text in result.stream_text(delta=True, debounce_by=None):
+                self.pieces.add(text)
         return result
 
     def adopt(self, other: Any) -> None:

@@ -20,6 +20,7 @@ _AGENTS = {
     "pydantic-ai-responses": ("pydantic_agents", "PydanticResponsesAgent", ("pydantic_ai",)),
     "openai-agents-responses": ("openai_agents_agents", "OpenAiAgentsAgent", ("agents",)),
     "openai-agents-chat": ("openai_agents_agents", "OpenAiAgentsChatAgent", ("agents",)),
+    "llama-index-anthropic": ("llama_index_agents", "LlamaIndexAnthropicAgent", ("llama_index", "anthropic")),
     "llama-index": ("llama_index_agents", "LlamaIndexAgent", ("llama_index",)),
     "strands": ("strands_agents", "StrandsAgent", ("strands",)),
     "google-adk": ("adk_agents", "AdkAgent", ("google.adk",)),

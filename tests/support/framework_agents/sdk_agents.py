@@ -12,7 +12,7 @@ from google import genai
 import foldline
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import CLAUDE, GEMINI, GPT, SCHEMA, SYSTEM, read_file, run
+from support.framework_agents import CLAUDE, GEMINI, GPT, SCHEMA, SYSTEM, Pieces, read_file, run
 
 ANTHROPIC_TOOL: Any = {"name": "read_file", "description": "Read a file.", "input_schema": SCHEMA}
 FUNCTION: Any = {"name": "read_file", "description": "Read a file.", "parameters": SCHEMA}
@@ -26,11 +26,20 @@ class _SdkAgent:
     ) -> None:
         self.provider, self.session, self.mode, self.thinks = provider, session, mode, thinking
         self.messages: list[Any] = []
+        self.pieces = Pieces()
         self.is_async = mode.startswith("async")
         made = self.make_async_client() if self.is_async else self.make_client()
         self.client = made if session is None else foldline.wrap(made, session=session)
 
     def ask(self, prompt: str) -> str:
+        before = len(self.messages)
+        try:
+            return self.answer(prompt)
+        except Exception:
+            del self.messages[before:]  # a prompt without a reply cannot be followed by another prompt
+            raise
+
+    def answer(self, prompt: str) -> str:
         self.add_prompt(prompt)
         while True:
             reply = run(self.asend(self.client)) if self.is_async else self.send(self.client)
@@ -80,12 +89,16 @@ class AnthropicAgent(_SdkAgent):
         if self.mode == "sync":
             return client.messages.create(**self.request)
         with client.messages.stream(**self.request) as stream:
+            for text in stream.text_stream:
+                self.pieces.add(text)
             return stream.get_final_message()
 
     async def asend(self, client: Any) -> Any:
         if self.mode == "async":
             return await client.messages.create(**self.request)
         async with client.messages.stream(**self.request) as stream:
+            async for text in stream.text_stream:
+                self.pieces.add(text)
             return await stream.get_final_message()
 
     def take(self, reply: Any) -> tuple[str, bool]:
@@ -120,6 +133,8 @@ class OpenAiChatAgent(_SdkAgent):
             return client.chat.completions.create(**self.request).choices[0].message
         usage = {"include_usage": True}
         with client.chat.completions.stream(**self.request, stream_options=usage) as stream:
+            for event in stream:
+                self.hear(event)
             return stream.get_final_completion().choices[0].message
 
     async def asend(self, client: Any) -> Any:
@@ -127,7 +142,14 @@ class OpenAiChatAgent(_SdkAgent):
             return (await client.chat.completions.create(**self.request)).choices[0].message
         usage = {"include_usage": True}
         async with client.chat.completions.stream(**self.request, stream_options=usage) as stream:
+            async for event in stream:
+                self.hear(event)
             return (await stream.get_final_completion()).choices[0].message
+
+    def hear(self, event: Any) -> None:
+        """Keep the text of an event of a stream."""
+        if event.type in ("content.delta", "response.output_text.delta"):
+            self.pieces.add(event.delta)
 
     def take(self, message: Any) -> tuple[str, bool]:
         calls = [
@@ -158,12 +180,16 @@ class OpenAiResponsesAgent(OpenAiChatAgent):
         if self.mode == "sync":
             return client.responses.create(**self.request)
         with client.responses.stream(**self.request) as stream:
+            for event in stream:
+                self.hear(event)
             return stream.get_final_response()
 
     async def asend(self, client: Any) -> Any:
         if self.mode == "async":
             return await client.responses.create(**self.request)
         async with client.responses.stream(**self.request) as stream:
+            async for event in stream:
+                self.hear(event)
             return await stream.get_final_response()
 
     def take(self, response: Any) -> tuple[str, bool]:
@@ -212,13 +238,13 @@ class GeminiAgent(_SdkAgent):
     def send(self, client: Any) -> Any:
         if self.mode == "sync":
             return client.models.generate_content(**self.request).candidates[0].content
-        return _joined(list(client.models.generate_content_stream(**self.request)))
+        return self.joined([self.heard(chunk) for chunk in client.models.generate_content_stream(**self.request)])
 
     async def asend(self, client: Any) -> Any:
         if self.mode == "async":
             return (await client.aio.models.generate_content(**self.request)).candidates[0].content
         chunks = await client.aio.models.generate_content_stream(**self.request)
-        return _joined([chunk async for chunk in chunks])
+        return self.joined([self.heard(chunk) async for chunk in chunks])
 
     def take(self, content: Any) -> tuple[str, bool]:
         self.messages.append(content)
@@ -229,9 +255,15 @@ class GeminiAgent(_SdkAgent):
         ]
         if answers:
             self.messages.append({"role": "user", "parts": answers})
-        return "".join(part.text or "" for part in content.parts), not answers
+        return "".join(part.text or "" for part in content.parts if not part.thought), not answers
 
+    def heard(self, chunk: Any) -> list[Any]:
+        """The parts of a chunk of a stream, whose texts are kept."""
+        parts = list(chunk.candidates[0].content.parts or ()) if chunk.candidates else []
+        for part in parts:
+            self.pieces.add("" if part.thought else part.text)
+        return parts
 
-def _joined(chunks: list[Any]) -> Any:
-    parts = [part for chunk in chunks if chunk.candidates for part in chunk.candidates[0].content.parts or ()]
-    return genai.types.Content(role="model", parts=[part for part in parts if part.text != ""])
+    def joined(self, chunks: list[list[Any]]) -> Any:
+        """The content for the parts of all chunks."""
+        return genai.types.Content(role="model", parts=[part for parts in chunks for part in parts if part.text != ""])

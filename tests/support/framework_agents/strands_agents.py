@@ -11,7 +11,7 @@ from strands.models.openai import OpenAIModel
 from foldline.integrations.strands import FoldlineConversationManager
 from foldline.session.session import Session
 from foldline.testing import SimulatedProvider
-from support.framework_agents import GPT, SYSTEM, read_file, run
+from support.framework_agents import GPT, SYSTEM, Pieces, read_file, run
 
 
 class StrandsAgent:
@@ -20,7 +20,7 @@ class StrandsAgent:
     def __init__(
         self, provider: SimulatedProvider, session: Session | None, mode: str, *, thinking: bool = False
     ) -> None:
-        self.mode = mode
+        self.mode, self.pieces = mode, Pieces()
         options = {"base_url": provider.openai_url, "api_key": "x", "max_retries": 0}
         manager = NullConversationManager() if session is None else FoldlineConversationManager(session)
         self.agent: Any = Agent(
@@ -42,6 +42,7 @@ class StrandsAgent:
 
     async def _stream(self, prompt: str) -> Any:
         async for event in self.agent.stream_async(prompt):
+            self.pieces.add(event.get("data"))
             if "result" in event:
                 result = event["result"]
         return result
