@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from foldline.errors import ConfigError
 from foldline.measure.estimator_weights import families, family_of
-from foldline.measure.feature_counts import feature_counts
+from foldline.measure.text_features import feature_counts
 
 MARGIN = 0.15
 """The share by which an estimate may be too low.

@@ -9,8 +9,14 @@ from itertools import chain
 from operator import mul
 from typing import Any, NamedTuple
 
-from foldline.measure.feature_counts import ASCII_FEATURES, OTHER_FEATURES, FeatureCounts, Patterns
-from foldline.measure.text_features import ASCII_CLASSES, pair_code
+from foldline.measure.text_features import (
+    ASCII_CLASSES,
+    ASCII_FEATURES,
+    OTHER_FEATURES,
+    FeatureCounts,
+    Patterns,
+    pair_code,
+)
 
 
 class Weights(NamedTuple):

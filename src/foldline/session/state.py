@@ -21,14 +21,13 @@ from foldline.message import Message, Thinking
 from foldline.placeholders import edited_texts, without_advice
 from foldline.plan import cut
 from foldline.plan.fold_cost import FoldAccount, FoldProposal, prices_of, propose_fold
-from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, gate, limit
+from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, gate, limit, scale_blocks
 from foldline.plan.media_budget import MediaBudget, without_oversized_media
 from foldline.plan.plan import NOTHING_TO_DO, Plan, fold_at, fold_refused, manual_fold, plan
 from foldline.plan.prune import stub_on_arrival
 from foldline.plan.remedy import can_fold
 from foldline.plan.timeline import GONE, Timeline, handle, traits_of
 from foldline.policy import Rule
-from foldline.session.block_table import scale_blocks
 from foldline.session.record import Snapshot, Version
 from foldline.session.setup import Setup
 from foldline.view.bound_thinking import has_thinking, is_unbound, without_thinking

@@ -20,10 +20,9 @@ from foldline.measure.message_size import part_tokens, tools_tokens
 from foldline.message import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.models.table import model as model_of
 from foldline.models.table import usage_cost
-from foldline.plan.gate import HIDDEN
+from foldline.plan.gate import HIDDEN, scale_blocks
 from foldline.plan.timeline import left_handles
 from foldline.session import Session
-from foldline.session.block_table import scale_blocks
 from foldline.session.transcript_session import compacted_messages, names_window, request_messages, request_tools
 from foldline.tool_calls import interpret_call
 from foldline.wire import REQUEST_FORMATS, Transcript
