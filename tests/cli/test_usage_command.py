@@ -249,6 +249,18 @@ def test_lines_with_the_same_id_and_other_figures_are_other_requests(tmp_path: P
     assert (total["requests"], total["cache_write"]) == (2, 30_000)
 
 
+def test_a_ledger_is_read_if_the_home_folder_has_no_session_files(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with foldline.open(file) as ledger:
+        session = ledger.session("s", model="gpt-5")
+        session.add({"role": "user", "content": "hello"})
+        meta = Meta(model="gpt-5", reply="r1", usage=Usage(input=100, output=20))
+        session.add(Message(role="assistant", parts=(Text(text="hello"),), meta=meta))
+    (tmp_path / ".claude" / "projects").mkdir(parents=True)
+    assert report("--ledger", file, home=tmp_path)["total"]["requests"] == 1
+    assert "no session files in ~/.claude/projects" in run("usage", HOME=str(tmp_path)).stderr
+
+
 def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
     nothing = run("usage", HOME=str(tmp_path))
     assert nothing.returncode == 2

@@ -26,7 +26,7 @@ ENTRY = [sys.executable, "-m", "foldline.cli"]
 def clean(**given: str) -> dict[str, str]:
     """An environment without settings of whoever runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOLDLINE_", "XDG_", "COVERAGE"))}
-    home = {"XDG_CONFIG_HOME": "/dev/null/nowhere", "XDG_DATA_HOME": NO_DATA}
+    home = {"HOME": NO_DATA, "XDG_CONFIG_HOME": "/dev/null/nowhere", "XDG_DATA_HOME": NO_DATA}
     return {**kept, "COLUMNS": "100", "NO_COLOR": "1", **home, **given}
 
 

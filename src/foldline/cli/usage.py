@@ -44,7 +44,7 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_jso
     """
     groups, first = by or ("day",), _parse_day(since)
     reader, ledger = UsageReader(flags["format"]), flags["ledger"]
-    files = _files(paths or _default_folders(is_optional=bool(ledger)))
+    files = _files(paths) if paths else _files_of_agents(is_optional=bool(ledger))
     with progress(len(files), "reading") as tick:
         for path in files:
             reader.read_file(path)
@@ -83,18 +83,21 @@ def _files(paths: Sequence[str]) -> list[str]:
     for path in named:
         if not Path(path).exists():
             raise no_such_file(path)
-    if paths and not (named or found):
+    if not (named or found):
         raise InputError(f"no session file in {', '.join(paths)}", hint="name another file or folder")
     return [*named, *found]
 
 
-def _default_folders(*, is_optional: bool) -> list[str]:
-    """The folders in which agents keep their session files. Raises an error if there is none, unless `is_optional`."""
-    folders = [str(Path.home() / name) for name in DEFAULT_FOLDERS if (Path.home() / name).is_dir()]
-    if not folders and not is_optional:
+def _files_of_agents(*, is_optional: bool) -> list[str]:
+    """The session files in the folders in which agents keep them.
+
+    Raises an error if there is none, unless `is_optional`.
+    """
+    _, found = expand_paths([str(Path.home() / name) for name in DEFAULT_FOLDERS if (Path.home() / name).is_dir()])
+    if not found and not is_optional:
         places = ", ".join(f"~/{name}" for name in DEFAULT_FOLDERS)
         raise InputError(f"no session files in {places}", hint="name files or folders: foldline usage FOLDER")
-    return folders
+    return found
 
 
 def _parse_day(text: str | None) -> date | None:
