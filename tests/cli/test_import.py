@@ -56,6 +56,18 @@ def test_importing_a_grown_file_adds_only_new_messages(transcript: Path, tmp_pat
     assert report("import", str(transcript), "--ledger", url, "-s", "other")["sessions"][0]["session"] == "other"
 
 
+def test_imports_at_the_same_time_add_each_message_once(transcript: Path, tmp_path: Path) -> None:
+    lines, url = transcript.read_text().splitlines(keepends=True), str(tmp_path / "agent.db")
+    transcript.write_text("".join(lines[:10]))
+    report("import", str(transcript), "--ledger", url)
+    transcript.write_text("".join(lines))
+    command = [*ENTRY, "import", str(transcript), "--ledger", url]
+    running = [subprocess.Popen(command, env=clean(), stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [each.wait(timeout=120) for each in running] == [0] * 4
+    with library.open(url) as opened:
+        assert len(opened.session("3f0c")) == len(library.read(transcript).messages)
+
+
 def test_importing_an_older_copy_of_a_file_adds_nothing(transcript: Path, tmp_path: Path) -> None:
     lines, url = transcript.read_text().splitlines(keepends=True), str(tmp_path / "agent.db")
     whole = report("import", str(transcript), "--ledger", url)["sessions"][0]["messages"]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from foldline.errors import Conflict
 from foldline.fold import COMPACTIONS, Fold
 from foldline.measure.estimator import Counter
 from foldline.measure.message_size import message_tokens
@@ -162,12 +163,24 @@ def fill_session(session: Session, transcript: Transcript) -> None:
     append_context(session, messages, max(first, compacted), compacted)
 
 
-def append_context(session: Session, messages: Sequence[Message], start: int, compacted: int, shift: int = 0) -> None:
+def append_context(  # noqa: PLR0913 (two are keyword-only)
+    session: Session,
+    messages: Sequence[Message],
+    start: int,
+    compacted: int,
+    *,
+    shift: int = 0,
+    length: int | None = None,
+) -> None:
     """Append the messages that the agent added after its last compaction, starting at index `start`.
 
     `shift` is the number of messages before the cut that are not in the file, because foldline added them as notes.
+    `length` is the length that the session must have. Otherwise another process has changed it, and `Conflict` is
+    raised.
     """
     session.refresh()
+    if length is not None and len(session) != length:
+        raise Conflict("other messages were appended meanwhile", hint="read the new messages, then append again")
     cut = compacted + shift if compacted else 0
     if start == compacted and cut > session.timeline.cut:
         session.record.fold(_compaction(session, messages, compacted, cut), session.state.snapshot.version.entry)

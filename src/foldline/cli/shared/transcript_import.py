@@ -11,7 +11,7 @@ from typing import Any
 
 from foldline import ledger
 from foldline.cli.shared.settings import Settings
-from foldline.errors import InputError
+from foldline.errors import Conflict, InputError
 from foldline.ledger import MAIN
 from foldline.ledger.agent_session import add_agent_session
 from foldline.message import Message
@@ -22,12 +22,21 @@ from foldline.session.transcript_session import append_context, compacted_messag
 from foldline.view.identity import UNKNOWN_VIEW
 from foldline.wire import Transcript
 
+ATTEMPTS = 5
+"""How often an import begins again because another process has appended messages to the session meanwhile."""
+
 
 def add_transcript(target: Ledger, name: str, transcript: Transcript, settings: Settings) -> dict[str, Any]:
     """Add one conversation as a session, in one transaction; returns its report row."""
     messages, compacted = transcript.messages, compacted_messages(transcript)
     if any(info.name == name for info in target.sessions()):
-        new = _append_new(target, name, messages, compacted)
+        for attempt in range(ATTEMPTS):
+            try:
+                new = _append_new(target, name, messages, compacted)
+                break
+            except Conflict:
+                if attempt == ATTEMPTS - 1:
+                    raise
         add_agent_session(target.store, name, transcript.session)
     else:
         target.load(_export_lines(name, transcript, settings))
@@ -57,8 +66,9 @@ def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacte
     in no file and are not compared.
     """
     store, branch = target.store, target.store.session(name, MAIN)
+    head = store.head(branch)  # read first, so that messages which another process appends from now on are a conflict
     known = notes = notes_before_cut = 0
-    for stored in store.read(branch):
+    for stored in store.read(head):
         if known == len(messages):
             break
         if stored.message == messages[known]:
@@ -72,8 +82,10 @@ def _append_new(target: Ledger, name: str, messages: Sequence[Message], compacte
                 hint="import it under another name with --session",
             )
     if known < len(messages):
-        head, session = store.head(branch), target.session(name)
         earlier = tie_replies(messages[known:compacted], UNKNOWN_VIEW)
-        store.append(branch, earlier, expected=head.key)
-        append_context(session, messages, max(known, compacted), compacted, notes_before_cut)
+        after = store.append(branch, earlier, expected=head.key).head
+        session = target.session(name)
+        if isinstance(session.record, BranchRecord):
+            session.record.guards_head = True
+        append_context(session, messages, max(known, compacted), compacted, shift=notes_before_cut, length=after.length)
     return len(messages) - known
