@@ -21,30 +21,38 @@ async function foldline(args: string[], signal?: AbortSignal): Promise<string> {
 const nameOf = (ctx: ExtensionContext) => `pi-${ctx.sessionManager.getSessionId()}`;
 
 export default function (pi: ExtensionAPI) {
-	pi.on("session_before_compact", async ({ preparation, branchEntries, signal }, ctx) => {
+	let last: Promise<unknown> = Promise.resolve();
+
+	pi.on("session_before_compact", ({ preparation, branchEntries, signal }, ctx) => {
 		// pi may end the context while foldline works, so it is read only here
 		const [name, header, model, ui] = [nameOf(ctx), ctx.sessionManager.getHeader(), ctx.model, ctx.hasUI ? ctx.ui : null];
 		const { firstKeptEntryId, tokensBefore } = preparation;
-		const cut = branchEntries.findIndex((entry) => entry.id === firstKeptEntryId);
-		const folder = await mkdtemp(join(tmpdir(), "foldline-"));
-		const write = async (file: string, end: number) => {
-			const lines = [header, ...branchEntries.slice(0, end)].filter(Boolean).map((each) => JSON.stringify(each));
-			await writeFile(join(folder, file), `${lines.join("\n")}\n`, { mode: 0o600 });
-			return join(folder, file);
+		const compact = async () => {
+			const cut = branchEntries.findIndex((entry) => entry.id === firstKeptEntryId);
+			const folder = await mkdtemp(join(tmpdir(), "foldline-"));
+			const write = async (file: string, end: number) => {
+				const lines = [header, ...branchEntries.slice(0, end)].filter(Boolean).map((each) => JSON.stringify(each));
+				await writeFile(join(folder, file), `${lines.join("\n")}\n`, { mode: 0o600 });
+				return join(folder, file);
+			};
+			try {
+				const all = await write("all.jsonl", branchEntries.length);
+				await foldline(["import", all, "--format", "pi", "--session", name], signal);
+				const removed = await write("removed.jsonl", cut < 0 ? branchEntries.length : cut);
+				const window = model ? ["--window", String(model.contextWindow)] : [];
+				const summary = await foldline(["handoff", removed, "--to", "digest", ...window], signal);
+				return { compaction: { summary, firstKeptEntryId, tokensBefore } };
+			} catch (error) {
+				if (!signal.aborted) ui?.notify(`foldline failed, so pi compacts: ${error}`, "warning");
+				return undefined;
+			} finally {
+				await rm(folder, { recursive: true, force: true });
+			}
 		};
-		try {
-			const all = await write("all.jsonl", branchEntries.length);
-			await foldline(["import", all, "--format", "pi", "--session", name], signal);
-			const removed = await write("removed.jsonl", cut < 0 ? branchEntries.length : cut);
-			const window = model ? ["--window", String(model.contextWindow)] : [];
-			const summary = await foldline(["handoff", removed, "--to", "digest", ...window], signal);
-			return { compaction: { summary, firstKeptEntryId, tokensBefore } };
-		} catch (error) {
-			if (!signal.aborted) ui?.notify(`foldline failed, so pi compacts: ${error}`, "warning");
-			return undefined;
-		} finally {
-			await rm(folder, { recursive: true, force: true });
-		}
+		// pi can begin a compaction while another one is made: the second one waits for the first
+		const compaction = last.then(compact);
+		last = compaction.catch(() => undefined);
+		return compaction;
 	});
 
 	pi.registerTool({
