@@ -158,6 +158,7 @@ def test_codex_goes_on_from_a_hand_over(ledger: Path, tmp_path: Path) -> None:
         resume = ["exec", "--skip-git-repo-check", "resume", report["resume"].split()[-1], "Go on."]
         assert "Going on." in run_agent(CODEX, resume, tmp_path, XKEY="x")
         assert any("src/lexer.py" in json.dumps(request.body) for request in provider.requests)
+        assert provider.refused == []
 
 
 @pytest.mark.skipif(PI is None, reason="FOLDLINE_PI names no agent")
