@@ -188,16 +188,19 @@ class Gauge:
     @property
     def count(self) -> Count:
         """The size of a request that would be sent now, with the source of the figure as text."""
+        return Count(self.tokens, False, self.source)
+
+    @property
+    def source(self) -> str:
+        """The source of the size, as text: a usage figure, an estimate, or the parts of a sum of both."""
         gauge = self.trusted()
         estimated = gauge._estimate()
         if gauge.anchor is None:
-            source = f"{estimated:,} estimated"
-        else:
-            source = f"usage of reply {gauge.anchor.messages}"
-            source += f" {gauge.anchor.change:+,} changed since" if gauge.anchor.change else ""
-            source += f" + {gauge.reported:,} of output" if gauge.reported else ""
-            source += f" + {estimated:,} estimated" if estimated else ""
-        return Count(gauge.sizes()[0], False, source)
+            return f"{estimated:,} estimated"
+        source = f"usage of reply {gauge.anchor.messages}"
+        source += f" {gauge.anchor.change:+,} changed since" if gauge.anchor.change else ""
+        source += f" + {gauge.reported:,} of output" if gauge.reported else ""
+        return source + (f" + {estimated:,} estimated" if estimated else "")
 
     def _append(self, message: Message, tokens: int, thinking: int) -> None:
         uncounted = tokens if self.is_exact and not _is_countable(message) else 0

@@ -563,7 +563,7 @@ class State:
             load.blocks,
             load.request,
             is_exact,
-            self._counter.name if is_counted else self.gauge.count.source,
+            self._counter.name if is_counted else self.gauge.source,
             setup.window,
             self.usable,
             gate(load, policy, self.latched) if verdict is None else verdict,
