@@ -127,6 +127,20 @@ def test_a_ledger(tmp_path: Path) -> None:
     assert (group["session"], group["requests"], group["input"], group["output"]) == ("ticket", 1, 100, 20)
 
 
+def test_a_reply_that_was_taken_back_was_paid_for(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with foldline.open(file) as ledger:
+        session = ledger.session("ticket", model="gpt-5")
+        for number, words in enumerate(("one", "two")):
+            session.rewind(0)
+            session.add({"role": "user", "content": words})
+            meta = Meta(model="gpt-5", reply=f"r{number}", usage=Usage(input=100, output=20))
+            session.add(Message(role="assistant", parts=(Text(text=words),), meta=meta))
+        session.branch("other", at=1).add({"role": "user", "content": "three"})
+    total = report("--ledger", file)["total"]
+    assert (total["requests"], total["input"], total["output"]) == (2, 200, 40)
+
+
 def codex_lines(session: str) -> list[str]:
     total = {"input_tokens": 5_000, "cached_input_tokens": 4_000, "output_tokens": 50, "total_tokens": 5_050}
     count = {"type": "token_count", "info": {"total_token_usage": total, "last_token_usage": total}}

@@ -213,7 +213,7 @@ def test_held_out_sessions_are_marked() -> None:
         for name, held in (("folded", False), ("observed", True)):
             usage = Usage(input=2_000, output=10)
             session = ledger.session(name, model="claude-sonnet-5")
-            session.add(user("Which port?"), with_usage(assistant("7091."), input=2_000, output=10))
+            session.add(user(f"Which port is {name}?"), with_usage(assistant("7091."), input=2_000, output=10))
             receipt = Receipt(usage=usage, untouched=usage, usd=0.01, untouched_usd=0.01, is_held_out=held)
             add_receipt(ledger.store, ledger.store.session(name), receipt)
         states = {name: get(client, "summary", owner="", session=name)["states"] for name in ("folded", "observed")}

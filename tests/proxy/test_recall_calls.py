@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from foldline.testing.provider import ScriptedReply, SimulatedProvider, fail
+from support.command import foldline
 from support.proxies import RunningProxy
 from support.proxy_agents import BOUND, Agent, elements, folding, receipts
 
@@ -145,3 +146,19 @@ def test_a_follow_up_that_fails_breaks_the_response_off(tmp_path: Path, streams:
             assert agent.say("What was it?")[0] == 502
         agent.messages.pop()
         assert agent.say("And again?")[0] == 200
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_usage_includes_the_requests_whose_recall_calls_the_proxy_answered(tmp_path: Path, format: str) -> None:
+    with folding(tmp_path, offers_recall=True) as (provider, running):
+        agent = folded_agent(provider, running, format)
+        for number in range(3):
+            provider.script(CALL, CALL, ScriptedReply(text=f"Answer {number}."))
+            assert agent.say(f"Question {number}: what was the secret word?")[0] == 200
+    bill, tokens = provider.bill, provider.bill.tokens
+    report = json.loads(foldline("usage", "--ledger", str(tmp_path / "ledger.db"), "--json", HOME=str(tmp_path)).stdout)
+    total = report["total"]
+    assert (total["requests"], total["output"]) == (len(bill.requests), bill.output)
+    assert total["cache_read"] == tokens.read
+    assert total["input"] + total["cache_write"] == tokens.plain + tokens.write_5m + tokens.write_1h
+    assert total["cost"] == pytest.approx(bill.usd, rel=0.001)

@@ -107,16 +107,34 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
     """The segments that these branches use. For each segment: the position after the last message that is used."""
     found: dict[int, int] = {}
     for branch in branches:
-        sql = (
-            "SELECT segment, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND segment IS NOT NULL GROUP BY 1"
-        )
-        for segment, stop in connection.run(sql, (owner.id, branch)):
+        for segment, stop in _own_stops(connection, owner, branch).items():
             found[segment] = max(stop, found.get(segment, 0))
     rows = connection.run("SELECT id, base, start FROM segments WHERE owner = ? ORDER BY id DESC", (owner.id,))
     for segment, base, start in rows:  # a segment has a higher id than the segment it forked from
         if segment in found and base is not None:
             found[base] = max(start, found.get(base, 0))
     return found
+
+
+def _own_stops(connection: Connection, owner: Tenant, branch: int) -> dict[int, int]:
+    """The segments that a branch has ended in. For each segment: the highest position at which the branch ended."""
+    sql = "SELECT segment, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND segment IS NOT NULL GROUP BY 1"
+    return dict(connection.run(sql, (owner.id, branch)))
+
+
+def used_spans(connection: Connection, owner: Tenant, branch: int) -> list[Span]:
+    """The ranges of rows that hold all messages that a branch has or had."""
+    found: dict[int, Span] = {}
+    waiting = list(_own_stops(connection, owner, branch).items())
+    while waiting:
+        segment, stop = waiting.pop()
+        sql = "SELECT base, start FROM segments WHERE owner = ? AND id = ?"
+        for base, start in connection.run(sql, (owner.id, segment)):
+            known = found.get(segment)
+            found[segment] = Span(segment, start, max(stop, known.stop if known else 0))
+            if base is not None and known is None:
+                waiting.append((base, start))
+    return [found[segment] for segment in sorted(found)]
 
 
 def read_page(connection: Connection, owner: Tenant, span: Span) -> list[StoredMessage]:

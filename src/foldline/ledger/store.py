@@ -172,7 +172,16 @@ class Store:
         """The messages of a branch, starting at position `start`. They are read one page at a time."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         length = where.length if stop is None else min(stop, where.length)
-        for span in self.spans(where, start=max(0, start), stop=length):
+        yield from self._read_spans(self.spans(where, start=max(0, start), stop=length))
+
+    def read_used(self, branch: Branch) -> Iterator[StoredMessage]:
+        """All messages that a branch has or had, also those that were removed from it."""
+        yield from self._read_spans(
+            self.tx.read(lambda connection: chains.used_spans(connection, self.tx.owner, branch.id))
+        )
+
+    def _read_spans(self, spans: Iterable[Span]) -> Iterator[StoredMessage]:
+        for span in spans:
             rest = span
             while rest.start < rest.stop:
                 found = self.tx.read(partial(chains.read_page, owner=self.tx.owner, span=rest))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from foldline.errors import Conflict, FoldlineError, ViewTooLarge
 from foldline.events import LOG, Event, emit
+from foldline.ledger.recall_requests import add_recall_requests
 from foldline.ledger.receipts import RECEIPT, Receipt, add_receipt, receipt_body
 from foldline.message import Message
 from foldline.proxy.configuration import ProxySettings
@@ -70,13 +71,21 @@ class ExchangeRecorder:
         raise too_many_conflicts()
 
     def _note_recall(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> None:
-        """Store the recall calls of a reply, because the client has not seen them and will not send them back."""
+        """Store the recall calls of a reply, because the client has not seen them and will not send them back.
+
+        The usage of the requests that were answered without the client is stored, too.
+        """
         trail, end = ticket.recall, conversation.length
-        if trail is None or not trail.calls or not reply or not conversation.chain.has_at(end - len(reply), reply):
+        if trail is None or not trail.calls:
+            return
+        store, branch = conversation.session.record.search_target()
+        if trail.usages:
+            model = reply[-1].meta.model if reply else ""
+            add_recall_requests(store, branch, trail.usages, model=model or ticket.model, at=ticket.sent_at)
+        if not reply or not conversation.chain.has_at(end - len(reply), reply):
             return
         first = end - len(reply) + 1
         conversation.recalled[first] = RecalledReply(end, trail.elements)
-        store, branch = conversation.session.record.search_target()
         store.event(branch, RECALLED, {"first": first, "last": end, "elements": trail.elements})
 
     def _record_at_once(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:

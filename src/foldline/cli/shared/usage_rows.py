@@ -16,6 +16,8 @@ from foldline import text_lines
 from foldline.errors import FoldlineError
 from foldline.ledger import Store
 from foldline.ledger.agent_session import agent_session_ids
+from foldline.ledger.recall_requests import read_recall_requests
+from foldline.ledger.records import SessionInfo
 from foldline.message import REPLY_TO_VIEW, Usage
 from foldline.models.table import Prices, usage_cost
 from foldline.models.table import model as model_of
@@ -126,17 +128,21 @@ class UsageReader:
     def read_ledger(self, store: Store) -> None:
         """Read all sessions of a ledger, except those whose logs were read before.
 
-        A message that several branches or sessions share counts once. If a reply has no time of its own, for example
-        because a proxy recorded it, the time when it was stored is used.
+        The requests that the proxy answered itself are in no log, so they are always read. A message that several
+        branches or sessions share counts once. A reply that was removed from its session counts, because it was paid
+        for. If a reply has no time of its own, for example because a proxy recorded
+        it, the time when it was stored is used.
         """
         for info in store.sessions():
             ids = agent_session_ids(store, info.name)
-            if ids & self._logged:
+            logged = ids & self._logged
+            self._read_recall_requests(store, info, min(logged, default=info.name))
+            if logged:
                 self.in_logs += 1
                 continue
             identity = next(iter(ids)) if len(ids) == 1 else info.name
             for name in info.branches:
-                for stored in store.read(store.session(info.name, name)):
+                for stored in store.read_used(store.session(info.name, name)):
                     meta = stored.message.meta
                     if meta.usage is not None:
                         made_up = meta.reply.startswith((REPLY_TO_VIEW, REPLY_ID))
@@ -145,6 +151,14 @@ class UsageReader:
                         at, model = meta.at or stored.at, meta.model or "?"
                         row = UsageRow(at, "ledger", model, info.name, identity, chain, meta.usage)
                         self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
+
+    def _read_recall_requests(self, store: Store, info: SessionInfo, session: str) -> None:
+        """Read the requests that the proxy answered itself, because the model called the recall tool."""
+        for branch in store.branches(info.name):
+            for one in read_recall_requests(store, branch):
+                chain = f"{info.name}/{branch.name}"
+                row = UsageRow(one.at, "ledger", one.model, session, info.name, chain, one.usage)
+                self._rows[store.owner, info.name, one.key] = row
 
 
 def _reply_key(reply: object, usage: Usage, *, owner: str = "", part: int = 0) -> object:
