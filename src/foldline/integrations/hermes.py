@@ -47,7 +47,7 @@ class FoldlineEngine(ContextEngine):
             if self._ledger is None:
                 self._ledger = open_ledger(Path(facts["hermes_home"]) / LEDGER_FILE)
             self._history = StoredHistory(self._ledger.session(session_id), CODEC)
-            self._history.show()
+            self._history.show(join=_joined)
         except Exception:  # noqa: BLE001 (Hermes must not notice a fault of foldline)
             LOG.warning("foldline failed to open a session of Hermes", exc_info=True)
 
