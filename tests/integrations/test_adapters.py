@@ -34,8 +34,9 @@ POLICY = Policy.preset("balanced").but(window_tokens=WINDOW, reply_tokens=400)
 
 
 @pytest.fixture
-def provider() -> Iterator[SimulatedProvider]:
-    models = {name: SimulatedModel(window=WINDOW) for name in (CLAUDE, GPT, GEMINI)}
+def provider(name: str) -> Iterator[SimulatedProvider]:
+    scale = getattr(agent_class(name), "scale", 1)  # Hermes needs a larger window
+    models = {model: SimulatedModel(window=WINDOW * scale) for model in (CLAUDE, GPT, GEMINI)}
     with SimulatedProvider(models=models) as running:
         yield running
 
@@ -108,6 +109,12 @@ class HeldProvider(SimulatedProvider):
         pass
 
 
+def finish(agent: Any) -> None:
+    """End the conversation of an agent that only then records its last messages."""
+    if getattr(agent, "records_late", False):
+        agent.finish()
+
+
 def bodies(provider: SimulatedProvider) -> list[Any]:
     return [request.body for request in provider.requests]
 
@@ -144,7 +151,9 @@ def test_a_long_conversation_is_folded_and_nothing_is_refused(
     make: Callable[..., Any], mode: str, provider: SimulatedProvider
 ) -> None:
     session = Session(policy=POLICY)
-    answers = converse(make(provider, session, mode), provider, TURNS)
+    agent = make(provider, session, mode)
+    answers = converse(agent, provider, TURNS)
+    finish(agent)
     assert answers == [f"Done {turn}." for turn in range(TURNS)]
     assert refusals(provider) == []
     assert session.folds >= 1
@@ -175,7 +184,8 @@ def test_a_stream_arrives_piece_by_piece_and_reaches_the_record(
             assert not held.is_overtaken, "the pieces were collected before the caller got the first"
             assert refusals(held) == []
             arrived.append(agent.pieces)
-    assert "".join(arrived[0]).startswith(text)  # some frameworks repeat the whole text at the end
+            finish(agent)
+    assert "".join(arrived[0]).strip().startswith(text)  # some frameworks repeat the whole text at the end
     assert len(arrived[0]) > 5
     assert arrived[1] == arrived[0]
     assert [message.role == "assistant" for message in session.messages[-4:]] == [False, True, False, True]
@@ -265,13 +275,17 @@ def test_the_reported_usage_anchors_the_measure(
 ) -> None:
     if name.startswith("llama-index"):
         pytest.skip("a memory of LlamaIndex does not see the usage of replies")
+    if name == "hermes":
+        pytest.skip("Hermes passes the size of the last request to its engine, not the usage of each reply")
     session = Session(policy=POLICY)
     converse(make(provider, session), provider, 3)
     assert session.state.gauge.is_anchored
     assert session.messages[-1].meta.usage is not None
 
 
-def test_tools_and_system_are_counted(make: Callable[..., Any], provider: SimulatedProvider) -> None:
+def test_tools_and_system_are_counted(name: str, make: Callable[..., Any], provider: SimulatedProvider) -> None:
+    if name == "hermes":
+        pytest.skip("the engine of Hermes does not see tools and system, only the size of the whole request")
     session = Session(policy=POLICY)
     converse(make(provider, session), provider, 1)
     blocks = session.load().blocks
@@ -311,6 +325,7 @@ def test_an_agent_goes_on_from_the_ledger_after_a_restart(
         converse(agent, provider, TURNS, thinks=thinks)
         provider.script("You are welcome.")
         agent.ask("Thank you.")  # takes a fold that was made after the last reply
+        finish(agent)
         folds, length = ledger.session("work").folds, len(ledger.session("work"))
     assert folds >= 1
     before = _history(bodies(provider)[-1], agent)
@@ -320,6 +335,7 @@ def test_an_agent_goes_on_from_the_ledger_after_a_restart(
         again.adopt(agent)
         provider.script("Still here.")
         assert again.ask("Are you there?") == "Still here."
+        finish(again)
         assert len(session) == length + 2
         assert session.folds == folds
     assert _history(bodies(provider)[-1], agent)[: len(before)] == before
@@ -335,6 +351,7 @@ def test_two_agents_at_once_do_not_mix(make: Callable[..., Any], provider: Simul
             agent = make(provider, sessions[number])
             for turn in range(6):
                 agent.ask(f"Agent {number} asks {turn}: " + read_file(f"agent_{number}.py"))
+            finish(agent)
             agent.close()
         except BaseException as error:  # noqa: BLE001 (raised again below)
             failures.append(error)
@@ -368,6 +385,9 @@ def test_an_error_in_a_stream_has_the_effect_that_it_has_without_foldline(
             found.append((_outcome(agent, "Are you there? " * 20), _outcome(agent, "And now?"), refusals(each)))
     alone, folded = found
     assert folded[0] == alone[0]
+    if name == "hermes":  # it takes the part that arrived as the answer, and asks the model to go on
+        assert folded == alone
+        return
     assert folded[1:] == ("I am back.", [])
     if name != "google-adk":  # alone, ADK sends two prompts in a row, which are refused; foldline joins them
         assert alone == folded
@@ -400,7 +420,8 @@ def test_a_fault_of_foldline_does_not_stop_the_agent(
         converse(agent, provider, 1)
     provider.script(call("read_file", path="a.py"), "I read it.")  # the ledger is closed: every call of it fails
     assert agent.ask("Read a.py") == "I read it."
-    assert "foldline failed" in caplog.text
+    if not getattr(agent, "records_late", False):
+        assert "foldline failed" in caplog.text
     provider.script(fail(400, message="the model is tired"))
     with pytest.raises(Exception, match="the model is tired"):
         agent.ask("Hello?")

@@ -28,6 +28,7 @@ _AGENTS = {
     "agent-framework-responses": ("maf_agents", "MafResponsesAgent", ("agent_framework.openai",)),
     "smolagents": ("smolagents_agents", "SmolagentsAgent", ("smolagents",)),
     "haystack": ("haystack_agents", "HaystackAgent", ("haystack",)),
+    "hermes": ("hermes_agents", "HermesAgent", ("run_agent", "hermes_cli")),
     "crewai": ("crewai_agents", "CrewAiAgent", ("crewai",)),
 }
 """For each agent: its module, its class, and the packages that it needs."""
