@@ -351,6 +351,40 @@ def test_a_view_that_is_left_at_once_reports_no_error(visitor: Visit) -> None:
     assert visitor.errors == []
 
 
+LATE_ANSWERS = """(late) => {
+    const send = window.fetch;
+    window.fetch = async (path, options) => {
+        const answer = await send(path, options);
+        const delay = new RegExp(`api/${late}([?]|$)`).test(path) ? 700 : 60;
+        await new Promise((resume) => setTimeout(resume, delay));
+        return answer;
+    };
+}"""
+
+
+@pytest.mark.parametrize("late", ["sessions", "outline"])
+def test_a_view_that_was_left_while_it_was_loading_does_not_come_back(visitor: Visit, late: str) -> None:
+    page = visitor.open("#/replay")
+    expect(page.get_by_role("heading", name="Replay")).to_be_visible()
+    page.evaluate(LATE_ANSWERS, late)
+    session = "#/session?session=fix-the-parser&tab=recall&q=prune_arrival_ratio"
+    for last, heading, title in (
+        ("#/replay", "Replay", "foldline: replay"),
+        ("#/money", "Money", "foldline: money"),
+        ("#/", "Sessions", "foldline: sessions"),
+        (session, "fix-the-parser", "fix-the-parser: foldline"),
+        ("#/search", "Search all messages", "foldline: search"),
+    ):
+        for place in ("#/", session, "#/money", "#/", last):
+            page.evaluate("place => { location.hash = place; }", place)
+            page.wait_for_timeout(15)
+        page.wait_for_timeout(900)  # the answers for the views that were left have arrived
+        expect(page.locator("h1")).to_have_text([heading])
+        expect(page).to_have_title(title)
+        assert page.evaluate("location.hash").startswith(last.partition("?")[0])
+        assert ("session=" in page.evaluate("location.hash")) == (last == session)
+
+
 def test_a_click_on_a_bar_chooses_its_request(visitor: Visit) -> None:
     page = visitor.session()
     expect(page.get_by_role("heading", name="Request 56")).to_be_visible()

@@ -1,4 +1,8 @@
-// Chooses the view for the address, and keeps the frame around it: navigation, theme, messages.
+// Chooses the view for the address, and keeps the frame around it: navigation, title, theme, messages.
+//
+// A view is a function of an element of its own, the parameters in the address, and a signal that aborts its calls when the
+// view is left. It returns { title, go, leave }: the title of the document; optionally a function for new parameters of the
+// same view, and a function that ends the view.
 
 import { ApiError, get, setToken, takeToken } from "./api.js";
 import { h, icon, put } from "./dom.js";
@@ -10,9 +14,9 @@ import { showSessions } from "./sessions.js";
 
 const main = document.getElementById("main");
 const VIEWS = { sessions: showSessions, search: showSearch, session: showSession, money: showMoney, replay: showReplay };
-let leave = () => {};
+let shown = null; // the view in sight: { title, go, leave }
 let current = "";
-let turn = 0;
+let visit = new AbortController(); // aborted when another view begins
 
 /** The view and its parameters in the address: `#/session?session=…`. */
 function place() {
@@ -30,24 +34,29 @@ async function show() {
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (key === current && leave.go) {
-    leave.go(params);
+  if (key === current && shown?.go) {
+    shown.go(params);
     return;
   }
-  const mine = ++turn;
-  leave();
-  leave = () => {};
+  visit.abort();
+  shown?.leave?.();
+  shown = null;
   current = key;
-  put(main, h("p", { class: "loading" }, "Loading…"));
+  const { signal } = visit = new AbortController();
+  const box = put(h("div"), h("p", { class: "loading" }, "Loading…"));
+  put(main, box); // a view that was left can only change its own element, which is no longer shown
   try {
-    const made = await VIEWS[page](main, params);
-    if (mine !== turn) made();
-    else leave = made;
-  } catch (error) {
-    if (mine === turn) {
-      current = "";
-      showError(error);
+    const made = await VIEWS[page](box, params, signal);
+    if (signal.aborted) {
+      made.leave?.();
+      return;
     }
+    shown = made;
+    document.title = made.title;
+  } catch (error) {
+    if (signal.aborted) return;
+    current = "";
+    showError(error);
   }
 }
 

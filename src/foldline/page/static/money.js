@@ -9,30 +9,29 @@ import { HELD_OUT, sessionLink } from "./sessions.js";
 
 const GROUPS = { day: "day", month: "month", model: "model", project: "project", session: "session" };
 
-export async function showMoney(main, params) {
+export async function showMoney(view, params, signal) {
   const by = h("select", { id: "by", onchange: () => load() }, Object.entries(GROUPS).map(([value, title]) => h("option", { value, selected: value === (params.by || "day") }, `By ${title}`)));
   const source = h("select", { id: "source", onchange: () => load() }, h("option", { value: "ledger" }, "The ledger"), h("option", { value: "files", selected: params.source === "files" }, "Session files of agents"));
   const body = h("div", { "aria-live": "polite" });
-  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Money")),
+  put(view, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Money")),
     h("div", { class: "tools" }, h("label", { class: "hide", for: "by" }, "Group"), by, h("label", { class: "hide", for: "source" }, "Source"), source), body));
-  document.title = "foldline: money";
   let turn = 0;
   async function load() {
     const mine = ++turn;
     history.replaceState(null, "", `#/money?${new URLSearchParams({ by: by.value, source: source.value })}`);
     put(body, h("p", { class: "loading" }, "Reading every request…"));
     try {
-      const report = await get("money", { by: by.value, source: source.value });
-      if (mine === turn) put(body, view(report));
+      const report = await get("money", { by: by.value, source: source.value }, signal);
+      if (mine === turn) put(body, reportView(report));
     } catch (error) {
       if (mine === turn) showFault(body, error);
     }
   }
-  await load();
-  return () => { turn += 1; };
+  load();
+  return { title: "foldline: money", leave() { turn += 1; } };
 }
 
-function view(report) {
+function reportView(report) {
   if (!report.total.requests) {
     return h("p", { class: "empty card" }, report.source === "files" ? "No session file with token usage was found. Claude Code, Codex and pi write such files."
       : "No reply in this ledger has token usage. Replies that came through “foldline serve” or that were imported from session files have it.");

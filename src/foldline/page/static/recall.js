@@ -101,10 +101,9 @@ export function recallTab(panel, context) {
 }
 
 /** The search of all sessions in the ledger. */
-export async function showSearch(main, params) {
+export async function showSearch(view, params) {
   const panel = h("div", {});
-  put(main, h("div", { class: "page" }, h("div", { class: "crumbs" }, h("a", { href: "#/" }, "Sessions"), " /"), h("div", { class: "page-head" }, h("h1", {}, "Search all messages")), panel));
-  document.title = "foldline: search";
+  put(view, h("div", { class: "page" }, h("div", { class: "crumbs" }, h("a", { href: "#/" }, "Sessions"), " /"), h("div", { class: "page-head" }, h("h1", {}, "Search all messages")), panel));
   const search = searchPanel(panel, {
     ask: (query, results) => get("search", { query, results }),
     remember: (query) => history.replaceState(null, "", `#/search?${new URLSearchParams({ q: query })}`),
@@ -112,7 +111,5 @@ export async function showSearch(main, params) {
     hint: "The search finds messages in all sessions of the ledger, also folded ones.",
   });
   search.show(params.q);
-  const leave = () => {};
-  leave.go = (next) => search.show(next.q);
-  return leave;
+  return { title: "foldline: search", go: (next) => search.show(next.q) };
 }

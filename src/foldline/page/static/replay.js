@@ -22,7 +22,7 @@ const POLICIES = {
 /** The file, the choices and the result that are shown again after another view. */
 const last = { file: null, report: null, window: "0", format: "" };
 
-export async function showReplay(main) {
+export async function showReplay(view, params, signal) {
   let plot = null;
   let { report, file } = last;
   let turn = 0;
@@ -38,9 +38,8 @@ export async function showReplay(main) {
   const format = h("select", { id: "format", onchange: () => { if (file) run(); } }, h("option", { value: "" }, "Detect the format"),
     Object.entries(FORMATS).map(([value, title]) => h("option", { value }, title)));
   const body = h("div", { "aria-live": "polite" });
-  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Replay"), h("p", { class: "muted" }, "What would each policy have sent, what would it have cost, and which facts would be lost?")),
+  put(view, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Replay"), h("p", { class: "muted" }, "What would each policy have sent, what would it have cost, and which facts would be lost?")),
     field, drop, h("div", { class: "tools" }, h("label", { class: "hide", for: "window" }, "Window"), windowField, h("label", { class: "hide", for: "format" }, "Format"), format), body));
-  document.title = "foldline: replay";
 
   async function open(chosen) {
     if (chosen.size > MAX_BYTES) {
@@ -72,7 +71,7 @@ export async function showReplay(main) {
     try {
       for (const policies of names) {
         put(body, h("div", { class: "loading" }, h("p", {}, `Replaying ${used.name} with ${policies} (${found.length + 1} of ${names.length})…`), h("progress", { max: String(names.length), value: String(found.length), "aria-label": "Progress" })));
-        found.push(await post("replay", { name: used.name, text: used.text, window: Number(windowField.value), format: format.value, policies }));
+        found.push(await post("replay", { name: used.name, text: used.text, window: Number(windowField.value), format: format.value, policies }, signal));
         if (mine !== turn) return;
       }
       report = { ...found[0], policies: found.flatMap((one) => one.policies) };
@@ -161,9 +160,12 @@ export async function showReplay(main) {
   windowField.value = last.window;
   format.value = last.format;
   if (report) draw();
-  const retheme = () => { const box = main.querySelector(".chart"); if (report && box) plotSizes(box); };
-  const resize = () => { const box = main.querySelector(".chart"); if (plot && box) plot.setSize({ width: Math.max(260, box.clientWidth), height: 260 }); };
+  const retheme = () => { const box = view.querySelector(".chart"); if (report && box) plotSizes(box); };
+  const resize = () => { const box = view.querySelector(".chart"); if (plot && box) plot.setSize({ width: Math.max(260, box.clientWidth), height: 260 }); };
   document.addEventListener("themechange", retheme);
   addEventListener("resize", resize);
-  return () => { turn += 1; plot?.destroy(); document.removeEventListener("themechange", retheme); removeEventListener("resize", resize); };
+  return {
+    title: "foldline: replay",
+    leave() { turn += 1; plot?.destroy(); document.removeEventListener("themechange", retheme); removeEventListener("resize", resize); },
+  };
 }

@@ -16,9 +16,9 @@ const BUILD = { window: windowTab, transcript: transcriptTab, folds: foldsTab, r
 
 const UNMEASURED = { is_measured: false, tokens: 0, usable: 1, exact: false, states: [], marks: [], blocks: [], reason: "", notice: "", assumption: "", refusal: null };
 
-export async function showSession(main, params) {
+export async function showSession(view, params, signal) {
   const where = { owner: params.owner || "", session: params.session || "", branch: params.branch || "main" };
-  let report = { ...UNMEASURED, ...(await get("outline", where)) };
+  let report = { ...UNMEASURED, ...(await get("outline", where, signal)) };
   const context = {
     where,
     get report() { return report; },
@@ -27,7 +27,7 @@ export async function showSession(main, params) {
     /** Puts the state of a view into the address, so that going back and reloading show it again. */
     remember: (extra) => history.replaceState(null, "", sessionLink(where, extra)),
     /** Shows at once that a message is pinned (`name`) or no longer pinned (""). `copy` is the number of the pinned copy of a folded message. `isRemoved` says that the message left the request with its pin. */
-    showPin: (...change) => { for (const view of Object.values(views)) view.showPin?.(...change); },
+    showPin: (...change) => { for (const one of Object.values(views)) one.showPin?.(...change); },
     refresh: async () => changed(await get("session", where)),
   };
   let parent = "";
@@ -35,13 +35,14 @@ export async function showSession(main, params) {
   const panels = {};
   const views = {};
   const head = h("div", { class: "session-head" });
+  const links = {};
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the session", onkeydown: arrowKeys });
   for (const [name, title] of Object.entries(TABS)) {
-    tabs.append(h("a", { role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, href: context.link({ tab: name }) }, title));
+    links[name] = h("a", { role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, href: context.link({ tab: name }) }, title);
+    tabs.append(links[name]);
     panels[name] = h("div", { role: "tabpanel", id: `panel-${name}`, "aria-labelledby": `tab-${name}`, class: `panel panel-${name}`, hidden: true });
   }
-  put(main, h("div", { class: "page session-page" }, head, tabs, Object.values(panels)));
-  document.title = `${where.session}: foldline`;
+  put(view, h("div", { class: "page session-page" }, head, tabs, Object.values(panels)));
 
   function drawHead() {
     const branches = report.branches.length > 1 ? h("select", { "aria-label": "Branch",
@@ -61,13 +62,12 @@ export async function showSession(main, params) {
     const before = report;
     report = { ...value, is_measured: true };
     drawHead();
-    for (const view of Object.values(views)) view.update?.(before);
+    for (const one of Object.values(views)) one.update?.(before);
   }
 
   function go(next) {
     const name = Object.hasOwn(TABS, next.tab) ? next.tab : "window";
-    for (const key of Object.keys(TABS)) {
-      const tab = document.getElementById(`tab-${key}`);
+    for (const [key, tab] of Object.entries(links)) {
       tab.setAttribute("aria-selected", String(key === name));
       tab.tabIndex = key === name ? 0 : -1;
       panels[key].hidden = key !== name;
@@ -90,7 +90,7 @@ export async function showSession(main, params) {
     parent = tree.sessions.find((row) => row.session === where.session)?.parent || "";
     context.tree = tree;
     drawHead();
-    for (const view of Object.values(views)) view.drawTree?.(tree);
+    for (const one of Object.values(views)) one.drawTree?.(tree);
   };
   let stop = () => {};
   const measure = async () => {
@@ -105,9 +105,10 @@ export async function showSession(main, params) {
     }
   };
   setTimeout(measure, params.tab === "transcript" ? 250 : 0); // the rows come first
-  const leave = () => { left = true; stop(); for (const view of Object.values(views)) view.leave?.(); };
-  leave.go = go;
-  return leave;
+  return {
+    title: `${where.session}: foldline`, go,
+    leave() { left = true; stop(); for (const one of Object.values(views)) one.leave?.(); },
+  };
 }
 
 function arrowKeys(event) {

@@ -22,7 +22,7 @@ export function sessionLink(row, extra = {}) {
   return `#/session?${query}`;
 }
 
-export async function showSessions(main) {
+export async function showSessions(view, params, signal) {
   let rows = [];
   let left = false;
   let queue = Promise.resolve();
@@ -109,14 +109,13 @@ export async function showSessions(main) {
     put(node.querySelector(".session-money"), cost ? h("b", {}, cost) : null, saved ? h("span", { class: saved.style, title: saved.title }, saved.text) : null);
   }
 
-  const answer = await get("sessions");
+  const answer = await get("sessions", {}, signal);
   rows = answer.sessions;
-  put(main, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Sessions"), count),
+  put(view, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Sessions"), count),
     h("div", { class: "tools", role: "search" }, search, filter, inMessages), list));
-  document.title = "foldline: sessions";
   draw();
   const stop = watch("sessions", {}, answer.version, (value) => { rows = value.sessions; draw(); });
-  return () => { left = true; stop(); sight.disconnect(); };
+  return { title: "foldline: sessions", leave() { left = true; stop(); sight.disconnect(); } };
 }
 
 /** What the folds of a session saved or cost in addition, for its row; null if nothing was folded. */
