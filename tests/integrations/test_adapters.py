@@ -1,4 +1,8 @@
-"""What every adapter must do, tried through the real client or framework against the strict simulated provider."""
+"""What every adapter must do, tried through the real client or framework against the strict simulated provider.
+
+A case that cannot apply to an adapter is skipped with the reason. pi is a program without a Python API: its cases are
+in `test_real_pi.py`.
+"""
 
 from __future__ import annotations
 
