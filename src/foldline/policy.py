@@ -142,7 +142,10 @@ class Policy:
     keep_tokens: int = 0
     """Floor: number of newest tokens that stay verbatim."""
     keep_ratio: float = 0.0
-    """Floor: like `keep_tokens`, as a share of the usable window. The larger of the two applies."""
+    """Floor: like `keep_tokens`, as a share of the usable window. The larger of the two applies.
+
+    If whole atoms would make the view larger than `target_ratio`, this floor treats an atom as with `snap="forward"`.
+    """
     keep_messages: int = 0
     """Floor: number of newest messages that stay."""
     keep_turns: int = 0

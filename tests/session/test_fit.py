@@ -77,6 +77,23 @@ def test_between_folds_the_result_only_grows_at_its_end(start: int, more: int) -
     assert changes <= 1 + more // 3
 
 
+def test_in_a_small_window_not_every_turn_needs_a_new_fold() -> None:
+    """Steps of a fifth of the window: a fold once kept two of them, so that the next one needed a fold again."""
+    messages: list[Any] = []
+    changes, before = 0, list[Any]()
+    for turn in range(16):
+        lines = "\n".join(f"def function_{turn}_{line}(x): return x * {line * 7919 % 9973}" for line in range(122))
+        call = {"type": "tool_use", "id": f"call_{turn}", "name": "read", "input": {"path": f"src/part{turn}.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"call_{turn}", "content": lines}
+        messages += [{"role": "user", "content": f"Read part {turn}."}, {"role": "assistant", "content": [call]}]
+        messages += [{"role": "user", "content": [result]}]
+        after = fit(messages, model="claude-sonnet-5", budget=16_000)
+        changes += after[: len(before)] != before
+        before = after
+        messages.append({"role": "assistant", "content": "Done."})
+    assert 4 <= changes <= 8
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.sampled_from(list(FORMATS)), st.integers(20, 45))
 def test_a_list_that_grew_is_folded_as_if_it_were_new(growth: list[int], format: str, start: int) -> None:

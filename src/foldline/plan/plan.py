@@ -83,7 +83,12 @@ def fold_now(timeline: Timeline, verdict: Verdict, load: Load, policy: Policy, s
     floor_at = cutting.floor(timeline, policy, load.usable)
     folding = [rule for rule in verdict.fired if rule.action in {"fold", "clip"}]
     start = max((0, *(_start(rule, timeline, load) for rule in folding)))
-    draft.cut_to(floor_at=floor_at, goal=goal, basis=rule.basis if rule else "request", start=start)
+    basis = rule.basis if rule else "request"
+    draft.cut_to(floor_at=floor_at, goal=goal, basis=basis, start=start)
+    if basis == "request" and draft.after > goal and _is_share(policy, load):
+        # in a small window, whole atoms at the floor would leave almost no room until the next fold
+        floor_at = cutting.floor(timeline, policy.but(snap="forward"), load.usable)
+        draft.cut_to(floor_at=floor_at, goal=goal, basis=basis, start=start)
     ceiling = min((load.ceiling, *(_bound(rule, load) for rule in folding if rule.basis == "request")))
     draft.reduce_to(ceiling)
     if draft.after > load.ceiling:
@@ -152,6 +157,11 @@ def _fits(timeline: Timeline, size: Size, policy: Policy, load: Load) -> bool:
     draft.cut_to(floor_at=cutting.floor(timeline, policy, load.usable), goal=0, basis="request", start=0)
     draft.reduce_to(load.ceiling)
     return draft.after <= load.ceiling
+
+
+def _is_share(policy: Policy, load: Load) -> bool:
+    """Whether the floor in tokens is a share of the window that may be lowered by a part of an atom."""
+    return policy.target_ratio > 0 and not policy.keep_hard and policy.keep_ratio * load.usable > policy.keep_tokens
 
 
 def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
