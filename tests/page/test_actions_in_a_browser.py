@@ -420,6 +420,39 @@ def test_an_unfold_says_what_the_next_request_does_and_pays(visitor: Visit, exam
     expect(page.get_by_role("status").get_by_text("fold again")).to_have_count(0)
 
 
+def test_a_fold_that_was_never_sent_is_undone_and_extended_without_cost(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    usage = {"input": 12, "cache_read": 9_000, "cache_write": 900}
+    session.add(user("And now?"), with_usage(assistant("I read on."), **usage), user("Go on."))
+    page = visitor.session(tab="transcript", message=105)
+    advice = page.get_by_role("region", name="What to do now").locator("li").filter(has_text="frees").first
+    page.get_by_role("tab", name="Window").click()
+    expect(advice).to_contain_text(re.compile(r"costs \$0\.[0-9]+ once"))
+    page.get_by_role("tab", name="Transcript").click()
+    page.get_by_role("button", name="Fold up to here…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Fold now").click()
+    toast(page, "Folded: ")
+    page.get_by_role("tab", name="Window").click()
+    expect(advice).to_contain_text("costs nothing, as no request was sent since the last fold")
+    page.get_by_role("tab", name="Folds").click()
+    page.get_by_role("button", name="Preview a fold now").click()
+    forced = page.get_by_role("dialog").get_by_role("button", name="Preview that")
+    forced.click()
+    once = page.get_by_role("dialog").locator(".stat", has_text="Once, to rewrite the cache")
+    expect(once).to_contain_text("nothing, no request was sent since the last fold")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Unfold…").click()
+    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    expect(dialog).to_contain_text("Rewriting the prompt cache costs nothing: no request was sent since the fold")
+    dialog.get_by_role("button", name="Cancel").click()
+    usage = {"input": 12, "cache_read": 4_000, "cache_write": 3_000}
+    session.refresh()
+    session.view()
+    session.add(with_usage(assistant("Done."), **usage), user("Thanks. One more thing."))
+    page.get_by_role("button", name="Unfold…").click()
+    expect(dialog).to_contain_text(re.compile(r"The next request rewrites the prompt cache: ~[0-9.]+k tokens"))
+
+
 def test_a_warm_cache_has_a_price_in_the_question_before_an_unfold(visitor: Visit, example: Ledger) -> None:
     session = example.session(NAME)
     usage = {"input": 12, "cache_read": 9_000, "cache_write": 900}

@@ -22,7 +22,7 @@ from foldline.plan.gate import Need
 from foldline.plan.timeline import handle, left_handles
 from foldline.recall.handles import parse_handle
 from foldline.session import Session
-from foldline.session.preview import Preview, preview_of, removal_cost, rewrite_cost
+from foldline.session.preview import Preview, preview_of, removal_cost
 from foldline.session.state import State
 
 _PREVIEWS = 32
@@ -53,7 +53,7 @@ class PageActions:
         found = opened.preview(before=before, force=force, instructions=instructions)
         if found is None:
             return {"id": "", "skip_reason": without_secrets(opened.skip_reason)}
-        cache = self.sources.reader(**where).cache_state()  # with the same times as the advice
+        cache = self.sources.reader(**where).cache_of(opened.state)  # with the same times as the advice
         found = preview_of(opened.state, found.fold, found.record, cache)
         return {"id": self._keep(found), "skip_reason": "", **_preview_row(found)}
 
@@ -98,18 +98,17 @@ class PageActions:
         before = reader.fold(previous) if previous else None
         shortest = previous.shortest if previous else None
         changed = replace(snapshot, fold=before, shortest=shortest, changed_at=snapshot.version.length)
-        state, cache = State(opened.state.setup, changed, opened.record.read), reader.cache_state()
-        load = state.load()
-        rewritten = load.request - state.scaled(state.timeline.prefix[state.timeline.lead]) - load.fixed
+        state = State(opened.state.setup, changed, opened.record.read)
+        load, cost = state.load(), reader.unfold_cost(opened.state, state)
         return {
             "back": left_handles(snapshot.fold, before),
             "previous": reader.fold_history().number_of(previous) or None,
             "tokens": load.request,
             "usable": load.usable,
             **_next_fold(state),
-            "cache": cache,
-            "rewrites": rewritten,
-            "costs": rewrite_cost(state, rewritten, cache),
+            "cache": cost.cache,
+            "rewrites": cost.tokens,
+            "costs": cost.usd,
         }
 
     def unfold(self, **where: str) -> dict[str, Any]:
@@ -172,7 +171,7 @@ class PageActions:
             raise InputError(f"there is no pin {name!r} any more", hint="it was removed in the meantime")
         state, reader = opened.state, self.sources.reader(**where)
         place = state.snapshot.pins[name]
-        cost = removal_cost(state, place, reader.cache_state())
+        cost = removal_cost(state, place, reader.cache_of(state))
         opened.unpin(name, at_once=True)
         left = place in opened.state.snapshot.removed
         original = copied_message(name, place)

@@ -27,11 +27,11 @@ def advice(reader: SessionReader) -> dict[str, Any]:
 
     Each row says what a fold that removes the message would do. `pays_with` is the number of requests after which the
     fold has saved what it cost; None if this is unknown, or if the fold would never save as much. `cache` is the state
-    of the provider's prompt cache: `warm`, `expired` or `none`.
+    of the provider's prompt cache: `warm`, `unsent`, `expired` or `none`.
     """
     with reader.lock:
         state = reader.state()
-        cache = reader.cache_state()
+        cache = reader.cache_of(state)
         least = max(50, int(_LEAST_SHARE * state.usable))
         found = _candidates(state.timeline, least)
         rows = [

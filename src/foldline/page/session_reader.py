@@ -18,9 +18,9 @@ from foldline.human_input import is_human_prompt
 from foldline.ledger import Branch, Store
 from foldline.ledger.records import BranchState, FoldReference, LogEntry
 from foldline.measure.message_size import message_tokens, part_tokens
-from foldline.message import Media, Message, Meta, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from foldline.plan.fold_cost import CacheState, cache_state
-from foldline.session.preview import newest_metas
+from foldline.session.preview import LastRequest, RewriteCost, last_request, unfold_cost
 from foldline.session.record import BranchRecord
 from foldline.session.setup import Setup, setup
 from foldline.session.state import State
@@ -156,8 +156,8 @@ class SessionReader:
         self._moves = 0
         self._first_prompt: int | None = None
         self._folds: dict[tuple[str, int], Fold] = {}
-        self._newest: tuple[bytes, list[Meta]] | None = None
-        """The key of the newest message, and what `cache_state` needs of the newest messages."""
+        self._newest: tuple[bytes, LastRequest] | None = None
+        """The key of the newest message, and the newest request."""
 
     def version(self) -> str:
         """A string that changes if the branch, its background job or the state of its prompt cache changes."""
@@ -165,12 +165,26 @@ class SessionReader:
         return f"{head.seq}-{head.length}-{head.key.hex()[:12]}-{job.seq}-{self.cache_state()}"
 
     def cache_state(self) -> CacheState:
-        """The state of the provider's prompt cache for this branch."""
+        """The state of the provider's prompt cache for the newest request of this branch."""
         with self.lock:
-            head = self.log().head
-            if self._newest is None or self._newest[0] != head.key:
-                self._newest = head.key, newest_metas(self.messages, head.length)
-            return cache_state(self.setup().model, self._newest[1], now=time.time(), added_at=head.at)
+            metas, added_at = self._last_request().metas, self.log().head.at
+            return cache_state(self.setup().model, metas, now=time.time(), added_at=added_at)
+
+    def _last_request(self) -> LastRequest:
+        head = self.log().head
+        if self._newest is None or self._newest[0] != head.key:
+            self._newest = head.key, last_request(self.messages, head.length)
+        return self._newest[1]
+
+    def cache_of(self, state: State) -> CacheState:
+        """The state of the provider's prompt cache for a view of this branch."""
+        with self.lock:
+            return self._last_request().cache_of(state, self.cache_state())
+
+    def unfold_cost(self, state: State, unfolded: State) -> RewriteCost:
+        """What it costs to take back the newest fold of this branch. `unfolded` is the state without the fold."""
+        with self.lock:
+            return unfold_cost(state, unfolded, self._last_request(), self.cache_state())
 
     def log(self) -> BranchState:
         """The newest log entry, the folds, the pins and the other log entries of the branch."""

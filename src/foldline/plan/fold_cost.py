@@ -51,10 +51,11 @@ sending removable messages again.
 With a smaller share, folds are made too often; with a larger share, each fold is made too late. The value was chosen
 together with `STAKE`.
 """
-CacheState: TypeAlias = Literal["warm", "expired", "none"]
-"""The state of the provider's prompt cache for one session: it has the last request, it has expired, or there is none.
+CacheState: TypeAlias = Literal["warm", "unsent", "expired", "none"]
+"""The state of the provider's prompt cache for one session: `warm` if it has the last request, `expired`, or `none`.
 
-There is none if the provider or the client uses no cache.
+There is none if the provider or the client uses no cache. `unsent` is the state for a view: the cache has the last
+request, but the view was folded (or unfolded) since. The next request writes this view to the cache in any case.
 """
 
 

@@ -18,7 +18,7 @@ from foldline.recall.handles import parse_handle
 from foldline.session.cancellation import Cancellation
 from foldline.session.digest_writer import WriteOptions
 from foldline.session.lease import LEASE_S, SLACK_S, JobStop, LeaseKeeper
-from foldline.session.preview import Preview, newest_metas, preview_of
+from foldline.session.preview import Preview, last_request, preview_of
 from foldline.session.record import BranchRecord, Refusal
 from foldline.session.state import State
 
@@ -165,8 +165,8 @@ def preview_fold(session: Session, options: WriteOptions, before: str = "") -> P
     if isinstance(digest, FoldRefused):
         session.skip_reason = digest.cause
         return None
-    newest = newest_metas(session.record.read, len(state.timeline))
-    cache = cache_state(state.model, newest, now=session.clock())
+    last = last_request(session.record.read, len(state.timeline))
+    cache = last.cache_of(state, cache_state(state.model, last.metas, now=session.clock()))
     return preview_of(state, state.complete(plan.fold, digest), session.record.identity, cache)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import NamedTuple
 
 from foldline.fold import Fold
@@ -10,6 +11,7 @@ from foldline.message import NOTE, Meta
 from foldline.plan.fold_cost import CacheState, break_even, fold_price, prices_of, request_cost
 from foldline.plan.timeline import left_handles
 from foldline.session.state import Reader, State
+from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
 
 _MILLION = 1e6
 """Prices are per million tokens."""
@@ -41,9 +43,10 @@ class Preview:
     are unknown.
     """
     cache: CacheState = "warm"
-    """The state of the provider's prompt cache: `warm`, `expired`, or `none` if no prompt is cached.
+    """The state of the provider's prompt cache: `warm`, `unsent`, `expired`, or `none` if no prompt is cached.
 
-    It is `none` if the session has at least two replies to large prompts, and no usage of a reply names cached tokens.
+    It is `unsent` if no request was sent since the last fold: the next request writes the cache again in any case. It
+    is `none` if the session has at least two replies to large prompts, and no usage of a reply names cached tokens.
     """
 
     def __str__(self) -> str:
@@ -56,17 +59,17 @@ class Preview:
         return "\n".join([*lines, str(self.fold)])
 
 
-class RemovalCost(NamedTuple):
-    """What it costs to take a note out of the view."""
+class RewriteCost(NamedTuple):
+    """What the next request pays again after a change of the view that is not a fold."""
 
     tokens: int
-    """Tokens after the note that the provider's cache may hold, and that the next request sends anew."""
+    """Tokens that the next request writes to the provider's cache because of the change."""
     usd: float | None
     """What the next request pays for these tokens in addition; None if the model's prices are unknown."""
     cache: CacheState
 
 
-def removal_cost(state: State, position: int, cache: CacheState) -> RemovalCost:
+def removal_cost(state: State, position: int, cache: CacheState) -> RewriteCost:
     """What it costs to take the note at `position` out of the view.
 
     Nothing, if no reply followed the note: then no request had text after it.
@@ -75,12 +78,28 @@ def removal_cost(state: State, position: int, cache: CacheState) -> RemovalCost:
     start = max(position + 1, timeline.cut)
     replies = [at for at in range(start, len(timeline)) if timeline.messages[at].role == "assistant"]
     if not replies:
-        return RemovalCost(0, 0.0, cache)
+        return RewriteCost(0, 0.0, cache)
     carried = timeline.fold.carried if timeline.fold is not None and position < timeline.cut else ()
     local = timeline.prefix[replies[-1]] - timeline.prefix[start]
     local += sum(timeline.tokens(at) for at in carried if at > position)
     tokens = state.scaled(local)
-    return RemovalCost(tokens, rewrite_cost(state, tokens, cache), cache)
+    return RewriteCost(tokens, rewrite_cost(state, tokens, cache), cache)
+
+
+def unfold_cost(state: State, unfolded: State, last: LastRequest, cache: CacheState) -> RewriteCost:
+    """What it costs to take back a fold. `unfolded` is the state without the fold.
+
+    Nothing, if the newest request was sent before the fold: then the provider's cache still holds its messages.
+    """
+    load = unfolded.load()
+    head = unfolded.scaled(unfolded.timeline.prefix[unfolded.timeline.lead]) + load.fixed
+    if last.has_fold_of(state):
+        tokens = load.request - head
+    elif last.has_fold_of(unfolded):
+        tokens, cache = 0, "unsent" if cache == "warm" else cache
+    else:
+        tokens = max(0, load.request - state.load().request)
+    return RewriteCost(tokens, rewrite_cost(unfolded, tokens, cache), cache)
 
 
 def rewrite_cost(state: State, tokens: int, cache: CacheState) -> float | None:
@@ -91,12 +110,40 @@ def rewrite_cost(state: State, tokens: int, cache: CacheState) -> float | None:
     return fold_price(prices, rewritten=tokens, digest_price=0.0, warm=cache == "warm") / _MILLION
 
 
-def newest_metas(read: Reader, length: int) -> list[Meta]:
-    """The times and the usage of the newest messages, for `cache_state`. `length` is the number of all messages.
+class LastRequest(NamedTuple):
+    """The newest request that was answered. The provider's prompt cache may hold it."""
+
+    reply: int
+    """Index of the newest message of its reply. Negative, or too low, if no reply is among the newest messages."""
+    view: str
+    """The identity of its view, as it is stored with the reply; "" if it is not stored."""
+    metas: tuple[Meta, ...]
+    """The times and the usage of the newest messages.
 
     Notes are left out: they are sent with the next prompt, so the cache does not have them.
     """
-    return [one.meta for one in read(max(0, length - _NEWEST), length) if one.kind != NOTE]
+
+    def has_fold_of(self, state: State) -> bool:
+        """Whether the request had the same fold as the view of a state."""
+        identity, fold = ViewIdentity.read(self.view), state.timeline.fold
+        if identity is not None and identity.key != UNKNOWN_VIEW.key:
+            return identity.shares_fold(state.view_key)
+        return self.reply >= (fold.made_at if fold is not None else 0)
+
+    def cache_of(self, state: State, cache: CacheState) -> CacheState:
+        """The state of the prompt cache for the view of `state`. `cache` is the state for the request itself."""
+        return "unsent" if cache == "warm" and not self.has_fold_of(state) else cache
+
+
+def last_request(read: Reader, length: int) -> LastRequest:
+    """The newest request of a session. `length` is the number of all messages. Only the newest ones are read."""
+    start = max(0, length - _NEWEST)
+    newest = list(enumerate(read(start, length), start=start))
+    metas = tuple([one.meta for _, one in newest if one.kind != NOTE])
+    replies = groupby(reversed(newest), key=lambda pair: pair[1].role == "assistant")
+    reply = next((list(found) for is_reply, found in replies if is_reply), [])
+    view = next((one.meta.view for _, one in reply if one.meta.view), "")
+    return LastRequest(reply[0][0] if reply else start - 1, view, metas)
 
 
 def preview_of(state: State, fold: Fold, record: object, cache: CacheState) -> Preview:

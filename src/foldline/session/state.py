@@ -75,7 +75,8 @@ class State:
         self.needs_times = self._account is not None
         """Whether a rule depends on the times of the messages."""
         self._latches = any(rule.latched for rule in setup.policy.rules)
-        self._view_key = self._key_with(None)
+        self.view_key = self._key_with(None)
+        """The key of the current view (see `ViewIdentity.key`)."""
         self.binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
         """Whether the provider accepts thinking only after the prefix that it was written for."""
         self._binding = self._binding_with(None)
@@ -138,8 +139,8 @@ class State:
         if not self.timeline.cut <= length <= index:
             return None
         change, missing = self.tools - measured.tools, index - length
-        if measured.key != self._view_key:
-            is_same_fold = measured.shares_fold(self._view_key)
+        if measured.key != self.view_key:
+            is_same_fold = measured.shares_fold(self.view_key)
             return Evidence(missing, prefix[index] - prefix[length], change, False) if is_same_fold else None
         if measured.length >= 0:
             change += self._tokens(length) - measured.tokens
@@ -180,7 +181,7 @@ class State:
         if fold is not None:  # `_tokens`, without a further call
             tokens += prefix[timeline.lead] - prefix[fold.cut]
             tokens += fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens
-        return tuple.__new__(ViewIdentity, (self._view_key, self.tools, length, tokens, self._binding))
+        return tuple.__new__(ViewIdentity, (self.view_key, self.tools, length, tokens, self._binding))
 
     def _index(self, message: Message, stub: tuple[Message, int] | None = None) -> int:
         """Add a message to the timeline, and return its size in the view.
@@ -272,7 +273,7 @@ class State:
         if fold is not None:
             shared = min(length, fold.made_at, length if (found := self.snapshot.shortest) is None else found)
             fold = self._without_removed(self._shared(fold, shared, read), shared, read)
-            self._view_key, self._binding = self._key_with(fold), self._binding_with(fold)
+            self.view_key, self._binding = self._key_with(fold), self._binding_with(fold)
             self._read_head(fold, read)
             gone = dict.fromkeys((*fold.removed, *self.snapshot.removed), (GONE, 0))
             stubs = {**fold.stubs, **gone}
@@ -361,7 +362,7 @@ class State:
         """Apply a new fold. The record has stored the fold as `version`."""
         changes = {"fold": fold, "shortest": None, "folds": self.snapshot.folds + 1, "changed_at": version.length}
         self.follow(version, **changes, refusal=None)
-        self._view_key = self._key_with(fold)
+        self.view_key = self._key_with(fold)
         self._apply(fold)
 
     def _kept_indexes(self, fold: Fold) -> list[int]:

@@ -60,7 +60,9 @@ export async function unfold(context) {
   const newest = appliedFold(context.report);
   const next = await attempt(() => post("unfold_preview", context.where));
   if (!next) return;
-  const price = next.cache === "none" ? "" : next.cache !== "warm" ? `Rewriting the prompt cache costs nothing: ${NO_REWRITE[next.cache]}. `
+  const price = next.cache === "none" ? ""
+    : next.cache === "unsent" ? "Rewriting the prompt cache costs nothing: no request was sent since the fold, so the cache still holds the request before it. "
+    : next.cache !== "warm" ? `Rewriting the prompt cache costs nothing: ${NO_REWRITE[next.cache]}. `
     : `The next request rewrites the prompt cache: ${tokens(next.rewrites)} tokens${next.costs ? `, ${money(next.costs)}` : ""}. `;
   const sure = await ask("Undo the newest fold?", [
     h("p", {}, `${next.back || "Shortened results"} return to the request: ${tokens(context.report.tokens, context.report.exact)} → ${tokens(next.tokens)} tokens. ` +

@@ -25,6 +25,7 @@ const WRITERS = {
 /** Why a fold costs nothing, by the state of the provider's prompt cache. */
 export const NO_REWRITE = {
   expired: "the cache has expired", none: "the provider reports no cache", warm: "cached tokens cost as much as others",
+  unsent: "no request was sent since the last fold, and the next one writes the cache again in any case",
 };
 
 /** What the writer of a digest is. */
