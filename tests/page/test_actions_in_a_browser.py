@@ -92,6 +92,24 @@ def test_bringing_a_message_back_is_undone(visitor: Visit, example: Ledger) -> N
     expect(page.get_by_role("button", name=re.compile("^#114 "))).to_contain_text("removed copy of #10")
 
 
+def test_both_searches_mark_what_is_folded_and_what_was_removed(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    session.pin(handle="#88")
+    session.unpin("#88", at_once=True)
+    query = "how exact is the counting underneath"
+    for place in (f"#/search?q={query}", f"#/session?session={NAME}&tab=recall&q={query}"):
+        page = visitor.open(place)
+        lines = page.locator(".passage-line")
+        original = lines.filter(has=page.get_by_role("link", name="#88", exact=True)).first
+        expect(original.locator(".chip").first).to_have_text("folded")
+        copy = lines.filter(has=page.get_by_role("link", name="#114", exact=True)).first
+        expect(copy.locator(".chip").first).to_have_text("removed copy of #88")
+        above, below = original.bounding_box(), copy.bounding_box()
+        assert above is not None
+        assert below is not None
+        assert above["y"] < below["y"]
+
+
 def test_a_copy_that_was_sent_leaves_with_its_pin_and_the_cost_is_named(visitor: Visit, example: Ledger) -> None:
     session = example.session(NAME)
     session.pin(handle="#10")

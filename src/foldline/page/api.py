@@ -14,7 +14,7 @@ from foldline.errors import InputError
 from foldline.ledger import MAIN
 from foldline.page.advice import advice
 from foldline.page.fold_rows import lost_facts, whole_fold
-from foldline.page.message_rows import author, find_text, message_rows, whole_message
+from foldline.page.message_rows import MessagePlaces, author, find_text, message_rows, whole_message
 from foldline.page.money_report import money_report
 from foldline.page.request_rows import RequestWindow
 from foldline.page.session_reader import SessionReader
@@ -122,13 +122,7 @@ class PageApi:
         """Search a session, or all sessions of its owner."""
         reader = self.sources.reader(**where)
         found = search(reader.store, reader.branch, _recall_query(query, results, everywhere=everywhere))
-        answer = self._with_authors(_recall_answer(query, results, found), where)
-        fold = reader.log().fold
-        for passage in answer["results"]:
-            left = fold.left if fold and passage["session"] in ("", reader.branch.session) else ()
-            for line in passage["lines"]:
-                line["folded"] = any(line["message"] - 1 in one for one in left)
-        return answer
+        return self._with_marks(_recall_answer(query, results, found), where)
 
     def find(self, *, query: str, **where: str) -> dict[str, Any]:
         """The messages of a session that contain a text, and how often each message contains the text."""
@@ -138,10 +132,13 @@ class PageApi:
         """Search all sessions of the ledger."""
         stores = [self.sources.ledger_of(owner).store for owner in self.sources.owners()]
         found = search_owners(stores, _recall_query(query, results, everywhere=True))
-        return self._with_authors(_recall_answer(query, results, found), {})
+        return self._with_marks(_recall_answer(query, results, found), {})
 
-    def _with_authors(self, answer: dict[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
-        """The answer of a search. Each line names its author with the word that the transcript uses."""
+    def _with_marks(self, answer: dict[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
+        """The answer of a search. Each line has the author and the marks that the transcript shows for its message.
+
+        A removed copy comes after its original.
+        """
         for passage in answer["results"]:
             place = {**where, "owner": passage["owner"] or where.get("owner", "")}
             if passage["session"] not in ("", where.get("session", "")):
@@ -150,9 +147,12 @@ class PageApi:
                 reader = self.sources.reader(**place)
             except InputError:  # the session has no such branch
                 continue
+            places = MessagePlaces(reader)
             for line in passage["lines"]:
-                line["author"] = next(map(author, reader.messages(line["message"] - 1, line["message"])), line["role"])
-        return answer
+                index = line["message"] - 1
+                line["author"] = next(map(author, reader.messages(index, index + 1)), line["role"])
+                line.update(places.marks_of(index))
+        return {**answer, "results": _copies_after_originals(answer["results"])}
 
     def advice(self, **where: str) -> dict[str, Any]:
         """The messages that could leave the window now."""
@@ -219,6 +219,24 @@ def _recall_query(query: str, results: int, *, everywhere: bool) -> RecallQuery:
         raise InputError("the query is empty", hint="write a question or some words")
     wanted = results + 1
     return RecallQuery(query=query, tokens=wanted * _PASSAGE_TOKENS, results=wanted, everywhere=everywhere)
+
+
+def _copies_after_originals(passages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The passages of a search. A passage with a removed copy comes after the passage with the original."""
+    found: list[dict[str, Any]] = []
+    for passage in passages:
+        place = next((at for at, one in enumerate(found) if _has_copy_of(one, passage)), len(found))
+        found.insert(place, passage)
+    return found
+
+
+def _has_copy_of(passage: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether all matches of a passage are removed copies, and `other` has the original of one of them."""
+    if (passage["owner"], passage["session"]) != (other["owner"], other["session"]):
+        return False
+    matches = [line for line in passage["lines"] if line["match"]]
+    numbers = {line["message"] for line in other["lines"]}
+    return all(line.get("removed") for line in matches) and any(line["copy_of"] in numbers for line in matches)
 
 
 def _recall_answer(query: str, results: int, found: RecallResult) -> dict[str, Any]:

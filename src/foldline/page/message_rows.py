@@ -28,14 +28,11 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
     In the row of a folded message, `copy` is the number of the pinned note that repeats it. In the row of the note,
     `copy_of` is the number of the folded message. `removed` is True for a note that left the request with its pin.
     """
-    log, used = reader.log(), reader.setup()
+    log, used, places = reader.log(), reader.setup(), MessagePlaces(reader)
     stop = min(stop, start + PAGE_ROWS, log.head.length)
-    fold = log.fold
-    pins = {pin.position: pin.name for pin in log.pins if pin.position is not None}
-    originals = {at: copied_message(name, at) for at, name in pins.items()}
-    copies = {original: at for at, original in originals.items() if original is not None}
-    originals |= {at: copied_message(note.name, at) for at, note in log.removed.items()}
-    cut, stubs, left = (fold.cut, fold.stubs, fold.left) if fold else (0, {}, ())
+    fold, pins = log.fold, places.pins
+    copies = {original: at for at, original in places.originals.items() if original is not None and at in pins}
+    cut, stubs = (fold.cut, fold.stubs) if fold else (0, {})
     rows = []
     for index, message in enumerate(reader.messages(start, stop), start=start):
         shown = stubs.get(index)
@@ -43,15 +40,36 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
             {
                 **_row(index, message),
                 "tokens": message_tokens(message, used.counter, used.framing) if shown is None else shown[1],
-                "folded": index in log.removed or any(index in one for one in left),
-                "removed": index in log.removed or bool(fold and index in fold.removed),
+                **places.marks_of(index),
                 "stub": shown is not None,
                 "pin": pins.get(index) or pins.get(copies.get(index, -1), ""),
                 "copy": copies[index] + 1 if index in copies else None,
-                "copy_of": original + 1 if (original := originals.get(index)) is not None else None,
             }
         )
     return {"start": start, "total": log.head.length, "cut": cut, "messages": rows}
+
+
+class MessagePlaces:
+    """Which messages of a session are no longer in the request, and which notes repeat another message."""
+
+    def __init__(self, reader: SessionReader) -> None:
+        log = reader.log()
+        fold, self._gone = log.fold, log.removed
+        self._left, self._removed = (fold.left, fold.removed) if fold else ((), ())
+        self.pins = {pin.position: pin.name for pin in log.pins if pin.position is not None}
+        """The names of the pins, by the index of the pinned message."""
+        names = {**self.pins, **{at: note.name for at, note in log.removed.items()}}
+        self.originals = {at: copied_message(name, at) for at, name in names.items()}
+        """The index of the message that a note repeats (see `copied_message`), by the index of the note."""
+
+    def marks_of(self, index: int) -> dict[str, Any]:
+        """The fields of a message's row that say whether it is in the request."""
+        original = self.originals.get(index)
+        return {
+            "folded": index in self._gone or any(index in one for one in self._left),
+            "removed": index in self._gone or index in self._removed,
+            "copy_of": None if original is None else original + 1,
+        }
 
 
 def author(message: Message) -> str:

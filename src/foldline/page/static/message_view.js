@@ -15,6 +15,9 @@ export function badge(author, ...more) {
   return h("span", { class: `badge r-${author.replace(/ /g, "-")}`, title: BADGES[author] || null }, author, more);
 }
 
+/** The label of a note that left the request together with its pin. */
+export const removedChip = (row) => h("span", { class: "chip", title: "It left the request together with its pin" }, row.copy_of ? `removed copy of #${row.copy_of}` : "removed note");
+
 /** The closed row of a message. */
 export function rowContent(row) {
   const label = row.tools.length ? row.tools.slice(0, 2).join(", ") + (row.tools.length > 2 ? ` +${row.tools.length - 2}` : "") : "";
@@ -24,7 +27,7 @@ export function rowContent(row) {
     badge(row.author, row.folded ? h("span", { class: "hide" }, ", no longer in the request") : null),
     h("span", { class: "m-text" }, label ? h("span", { class: "tool-name" }, label) : null, h("bdi", {}, visible(text || "(empty)"))),
     h("span", { class: "m-flags" },
-      row.removed ? h("span", { class: "chip" }, row.copy_of ? `removed copy of #${row.copy_of}` : "removed note")
+      row.removed ? removedChip(row)
         : row.copy ? h("span", { class: "chip" }, `brought back as #${row.copy}`)
         : row.pin ? h("span", { class: "flag pin", title: row.copy_of ? `Pinned: a copy of #${row.copy_of}` : `Pinned as ${row.pin}` }, icon("pin"), h("span", { class: "hide" }, "pinned")) : null,
       row.stub ? h("span", { class: "chip stub" }, "stub") : null,

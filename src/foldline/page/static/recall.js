@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, icon, put, queryPattern, visible, withMarks } from "./dom.js";
 import { plural, whole } from "./format.js";
-import { badge } from "./message_view.js";
+import { badge, removedChip } from "./message_view.js";
 import { sessionLink } from "./sessions.js";
 
 const FIRST = 10;
@@ -14,6 +14,12 @@ const STATES = { related: "related", near: "near a match" };
 function stateOf(line, pattern) {
   if (!line.match) return "near";
   return visible(line.text).search(pattern) >= 0 ? "match" : "related";
+}
+
+/** The label of a message that is no longer in the request; null if it is. */
+function placeChip(line) {
+  if (line.removed) return removedChip(line);
+  return line.folded ? h("span", { class: "chip", title: "It is no longer in the request: a fold removed it" }, "folded") : null;
 }
 
 /** A search form with its results. `ask(query, results)` calls the API, `remember(query)` puts the query into the address,
@@ -64,7 +70,7 @@ function searchPanel(panel, { ask, remember, link, every = null, options = null,
       } },
       h("a", { href: link(passage, line.message, query), class: "m-number" }, `#${line.message}`),
       badge(line.author || line.role),
-      h("span", {}, line.folded ? h("span", { class: "chip" }, "folded") : null, stateOf(line, pattern) === "match" ? null : h("span", { class: "chip" }, STATES[stateOf(line, pattern)])),
+      h("span", {}, placeChip(line), stateOf(line, pattern) === "match" ? null : h("span", { class: "chip" }, STATES[stateOf(line, pattern)])),
       line.match ? h("pre", {}, withMarks(visible(line.text), pattern))
         : h("details", {}, h("summary", {}, h("span", { class: "near-text" }, visible(line.text.slice(0, 120)))), h("pre", {}, visible(line.text))))));
   }
