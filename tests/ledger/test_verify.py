@@ -29,12 +29,15 @@ CHANGES = (
         "UPDATE messages SET trace = key WHERE position = 1 AND segment = 1",
         "message 1 of segment 1: its trace does not match",
     ),
-    ("DELETE FROM messages WHERE position = 1 AND segment = 1", "message 2 of segment 1: message 1, the one before it"),
+    (
+        "DELETE FROM messages WHERE position = 1 AND segment = 1",
+        "message 2 of segment 1: the previous message (message 1) is missing",
+    ),
     ("DELETE FROM messages WHERE position = 4 AND segment = 1", "the message it points to is missing"),
     ("DELETE FROM segments WHERE id = 2", "segment 2: is missing, but has 2 messages"),
     ("UPDATE entries SET body = NULL WHERE kind = 'pin'", "its content does not match its key"),
     ("UPDATE entries SET at = 0 WHERE kind = 'append'", "its content does not match its key"),
-    ("DELETE FROM entries WHERE kind = 'pin'", "the one before it, is missing"),
+    ("DELETE FROM entries WHERE kind = 'pin'", "the previous entry (entry "),
     ("DELETE FROM jobs WHERE kind = 'claim' AND 1 = 0", ""),
 )
 

@@ -40,8 +40,9 @@ def open(  # noqa: A001, PLR0913  # called as ledger.open; all but one are keywo
     """Open the ledger of one tenant, and create it if it does not exist.
 
     `url` is a path, "postgresql://…" or ":memory:"; `owner` is the tenant id. With `groups_commits`, transactions that
-    several threads of this process write to a SQLite file at the same time are committed together. This is faster, but
-    no thread that writes may be interrupted by an exception of another thread or of a signal handler.
+    several threads of this process write to a SQLite file at the same time are committed together. Committing them
+    together is faster, but no thread that writes may be interrupted by an exception of another thread or of a signal
+    handler.
     """
     branch_table.check_name("an owner", owner)
     check_type(url, (str, PathLike), "a ledger", hint='pass a path, "postgresql://…" or ":memory:"')

@@ -1,7 +1,6 @@
 """Checks the address of a ledger, and shows it without its password.
 
-A mistyped connection string must not be used as a file name. Its password would then appear on the disk and in error
-messages.
+If a mistyped connection string were used as a file name, its password would appear on the disk and in error messages.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def check_address(url: str) -> None:
         is_wrong = any(sign.match(url) for sign in (_NAME_AND_PASSWORD, _SCHEME_WITHOUT_SLASHES))
         is_wrong = is_wrong or _SETTING.search(url) is not None
     if is_wrong:
-        raise ConfigError(f"not a file and not an address of a ledger: {hide_password(url)}", hint=_HINT)
+        raise ConfigError(f"neither a file nor an address of a ledger: {hide_password(url)}", hint=_HINT)
 
 
 def hide_password(url: str) -> str:

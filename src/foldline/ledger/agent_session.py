@@ -1,7 +1,7 @@
-"""The agent's own id of a stored session.
+"""The id of a stored session in the agent's log.
 
-A session may be in two places: in the agent's log, and in a ledger that imported the log or recorded the requests. The
-id shows that both are the same session, so that its requests are counted once.
+The same session may be stored twice: in the agent's log, and in a ledger that imported the log or recorded the
+requests. The ledger stores the id that the session has in the log, so that the session's requests are counted once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from foldline.ledger.records import MAIN
 from foldline.ledger.store import Store
 
 _KIND = "agent_session"
-"""The kind of event in which the id is stored."""
+"""The kind of the event that stores the id."""
 _NUMBER = re.compile(r"\.\d+$")
-"""The number that the proxy appends to a name that is taken."""
+"""The number that the proxy appends to a session name that another session already has."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 def add_agent_session(store: Store, session: str, agent_id: str) -> None:
-    """Store the agent's own id of a session. Has no effect if it is "" or is already stored."""
+    """Store `agent_id`, the id of a session in the agent's log. If it is "" or already stored, do nothing."""
     branch = store.session(session, MAIN)
     known = store.last_event(branch, _KIND)
     if agent_id and (known is None or known.body != agent_id):
@@ -36,7 +36,7 @@ def agent_session_ids(store: Store, session: str) -> set[str]:
 
 
 def ids_in_name(name: str) -> set[str]:
-    """The ids that a session may have in the agent's log, if its id is not stored.
+    """The possible ids of a session in the agent's log, derived from the session's name.
 
     The proxy and the adapters name a session by the agent's id. The names of Codex and pi files end with the id.
 

@@ -73,7 +73,7 @@ def encode(message: Message) -> EncodedMessage:
 
 
 def spans(connection: Connection, owner: Tenant, place: ChainPosition, start: int = 0) -> list[Span]:
-    """The ranges of rows that hold the messages of a branch, starting at position `start`."""
+    """The ranges of rows that hold the messages from position `start` up to `place`."""
     found: list[Span] = []
     segment, stop = place.segment, place.length
     while segment is not None and stop > start:
@@ -117,13 +117,13 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
 
 
 def _own_stops(connection: Connection, owner: Tenant, branch: int) -> dict[int, int]:
-    """The segments that a branch has ended in. For each segment: the highest position at which the branch ended."""
+    """The segments that the entries of a branch point to. For each segment: the largest length in these entries."""
     sql = "SELECT segment, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND segment IS NOT NULL GROUP BY 1"
     return dict(connection.run(sql, (owner.id, branch)))
 
 
 def used_spans(connection: Connection, owner: Tenant, branch: int) -> list[Span]:
-    """The ranges of rows that hold all messages that a branch has or had."""
+    """The ranges of rows that hold all messages of a branch, including messages that were removed from it."""
     found: dict[int, Span] = {}
     waiting = list(_own_stops(connection, owner, branch).items())
     while waiting:

@@ -195,7 +195,7 @@ class ConnectionPool:
 
     @property
     def has_open_connection(self) -> bool:
-        """Whether the next use need neither wait for a connection nor open one."""
+        """Whether a connection is open and free, so that the next use need not wait."""
         free = next((slot for slot in self._slots if slot.loan is None), None)
         return free is not None and free.connection is not None
 

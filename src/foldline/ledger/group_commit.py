@@ -1,8 +1,8 @@
 """Commits transactions of several threads together.
 
 SQLite has one writer at a time, and a commit waits until the data is on disk. So if every thread commits alone, the
-disk limits the number of commits per second. Here, a thread that wants to write while another thread commits waits in
-a queue. The next commit then contains the work of all waiting threads. Each thread returns only after the commit that
+disk limits the number of commits per second. Here, threads that want to write wait in a queue while another thread
+commits. The next commit contains the work of all waiting threads. Each thread returns only after the commit that
 contains its work.
 """
 
@@ -41,9 +41,9 @@ class _WaitingWork:
 class GroupCommit:
     """Runs the write transactions of several threads in groups.
 
-    The first thread of a group is its leader. It runs the work of the whole group in one transaction. If that fails,
-    it runs each work in a transaction of its own, so that an error reaches only the thread that caused it. So work may
-    run twice, as after a conflict.
+    The first thread of a group is its leader. The leader runs the work of the whole group in one transaction. If this
+    transaction fails, the leader runs the work of each thread in a separate transaction, so that an error reaches only
+    the thread whose work raised it. So work may run twice.
     """
 
     def __init__(self, write: Callable[[Callable[[Connection], Any]], Any]) -> None:

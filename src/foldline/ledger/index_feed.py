@@ -111,7 +111,7 @@ def _lock_ranges(tx: Transactions, connection: Connection, locked: str = "") -> 
 def _index_ranges(
     tx: Transactions, index: MessageIndex, connection: Connection, ranges: Sequence[Values], max_bytes: int
 ) -> int:
-    """Index about `max_bytes` bytes of messages; returns their number."""
+    """Index about `max_bytes` bytes of messages, and return the number of these messages."""
     owner, count = tx.owner.id, 0
     for segment, start, stop, _ in _joined(ranges, max_bytes):
         at = start
@@ -130,7 +130,7 @@ def _index_ranges(
 
 
 def _joined(ranges: Sequence[Values], max_bytes: int) -> list[Values]:
-    """The ranges. Consecutive ranges of a segment are joined, unless they then have more than `max_bytes` bytes.
+    """The ranges, with consecutive ranges of a segment joined. A joined range has at most `max_bytes` bytes.
 
     >>> _joined([(1, 0, 2, 50), (1, 2, 4, 50), (1, 4, 6, 50), (2, 6, 8, 50)], 100)
     [(1, 0, 4, 100), (1, 4, 6, 50), (2, 6, 8, 50)]

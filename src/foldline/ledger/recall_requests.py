@@ -1,7 +1,8 @@
-"""The requests that the proxy answered itself, because their replies called the recall tool.
+"""The usage of requests whose replies called the recall tool.
 
-The client sees one reply for several requests. The message of this reply holds the usage of the last request. The usage
-of the requests before it is stored as an event of the branch, so that reports include every request that was paid for.
+The proxy answers such a call itself and sends another request, so the client gets one reply for several requests. The
+message of the reply holds the usage of the last request. The usage of the earlier requests is stored as an event of the
+branch, so that reports include every paid request.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from foldline.ledger.store import Store
 from foldline.message import Usage
 
 _KIND = "recall_requests"
-"""The kind of event in which the usage is stored."""
+"""The kind of the event that stores the usage."""
 _AT_ONCE = 1_000
 """Number of events that are read at once."""
 
@@ -23,7 +24,7 @@ class RecallRequest(NamedTuple):
     """A request whose reply called the recall tool."""
 
     key: tuple[str, int, int]
-    """The name of the branch, the id of the event, and the place of the request in it."""
+    """The name of the branch, the id of the event, and the place of the request in the event."""
     at: float
     """When the client's request was sent, in seconds since 1970."""
     model: str

@@ -15,7 +15,7 @@ from foldline.ledger.store import Store
 from foldline.message import Usage
 
 RECEIPT = "receipt"
-"""The kind of event in which a receipt is stored."""
+"""The kind of the event that stores a receipt."""
 MissCause: TypeAlias = Literal[
     "expired", "tools", "system", "history", "model", "settings", "fold", "lookback", "provider"
 ]
@@ -42,7 +42,7 @@ class CacheMiss:
     None if the model has no known price.
     """
     path: str = ""
-    """The first part in which the request differs from the previous request, such as `messages[3]`; "" if none does."""
+    """The first part in which the request differs from the previous request, such as `messages[3]`; "" if equal."""
     offset: int = -1
     """Index of the first byte at which the request's body differs from the previous request's body; -1 if none."""
     pause_s: float = 0.0

@@ -130,7 +130,7 @@ class FoldReference:
     seq: int
     at: float
     shortest: int | None = None
-    """The smallest number of messages that the branch has had since the fold; None if it was not shortened."""
+    """The smallest number of messages that the branch has had since the fold; None if the branch was not shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class BranchState:
     """The undone folds that can be restored. The last of them is restored first. A new fold empties this list."""
     pins: tuple[Pin, ...] = ()
     notes: frozenset[int] = frozenset()
-    """Positions of the notes that were added only to be pinned. They are listed also after their pin was removed."""
+    """Positions of the notes that were added only to be pinned. A note stays listed after its pin was removed."""
     removed: Mapping[int, RemovedNote] = field(default_factory=dict)
     """The notes that left the view together with their pin, by their position."""
     note_changed_at: int = 0

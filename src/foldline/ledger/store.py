@@ -175,7 +175,7 @@ class Store:
         yield from self._read_spans(self.spans(where, start=max(0, start), stop=length))
 
     def read_used(self, branch: Branch) -> Iterator[StoredMessage]:
-        """All messages that a branch has or had, also those that were removed from it."""
+        """All messages of a branch, including messages that were removed from it."""
         yield from self._read_spans(
             self.tx.read(lambda connection: chains.used_spans(connection, self.tx.owner, branch.id))
         )

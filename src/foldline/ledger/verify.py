@@ -63,7 +63,7 @@ def _segment(
         sql = "SELECT key, trace FROM messages WHERE owner = ? AND segment = ? AND position = ?"
         before = connection.run(sql, (owner.id, base, start - 1))
         if not before:
-            what = f"message {start - 1}, the message before it, is missing"
+            what = f"the message before its first message (message {start - 1}) is missing"
             yield IntegrityFault(where=f"segment {segment}", what=what)
             return
         key, trace_ = before[0]
@@ -71,7 +71,7 @@ def _segment(
     for row in _messages(connection, owner, segment):
         where = f"message {row[0]} of segment {segment}"
         if row[0] != position:
-            yield IntegrityFault(where=where, what=f"message {position}, the one before it, is missing")
+            yield IntegrityFault(where=where, what=f"the previous message (message {position}) is missing")
         position = row[0] + 1
         try:
             body = unpack(row[3])
@@ -127,9 +127,9 @@ def _log(connection: Connection, owner: Tenant, branch: Branch) -> Iterator[Inte
 def _entry(connection: Connection, owner: Tenant, before: Head, row: Values) -> Iterator[str]:
     seq, kind, length, tip, _, _, stored, key, mark, segment, cut, found = row
     if seq != before.seq + 1:
-        yield f"entry {before.seq + 1}, the one before it, is missing"
+        yield f"the previous entry (entry {before.seq + 1}) is missing"
     if mark != (before.mark if kind == log.APPEND else seq):
-        yield "its mark does not match the entry before"
+        yield "its mark does not match the previous entry"
     if (found or ROOT) != tip or (segment is None) != (length == 0):
         yield "the message it points to is missing"
     try:

@@ -19,7 +19,7 @@ from foldline.recall.terms import terms
 from foldline.recall.text_index import IndexReader
 
 CALLS = 40
-"""Number of replies that are read to find calls that match: the best by each of two scores (see `call_results`)."""
+"""For each of two scores (see `call_results`), this many of the best replies are read to find calls that match."""
 CALL_CHARS = 2000
 """Only this many characters of a call are searched for terms of the query."""
 
@@ -74,7 +74,7 @@ def add_call_terms(
     hits: Mapping[str, Sequence[int]],
     term_scores: Mapping[str, float],
 ) -> dict[Document, float]:
-    """Score each result and its call as one text. The parameters are those of `ranking.add_term_scores`."""
+    """The score of each result in `found`, computed as if the result and its call were one text."""
     ids = {term: frozenset(hits[term]) for term in frozenset[str]().union(*[each.terms for each in found])}
     scores: dict[Document, float] = {}
     for _, result, shared, size in found:

@@ -49,8 +49,8 @@ SIMILAR = 150
 VERBATIM = 30
 """Maximum number of messages that are read for a phrase, to find those that contain it verbatim."""
 RARE = 3
-"""If at most this many messages contain all names and numbers of a query, they come first, as if they contained the
-whole query.
+"""If at most this many messages contain all names and numbers of a query, these messages come first, like messages that
+contain the whole query.
 """
 ANSWERS = 2
 """Maximum number of prompts whose answers are looked up."""
@@ -104,7 +104,7 @@ class Candidates(NamedTuple):
     answers: Mapping[int, int]
     """Maps each of the best prompts to its answer. Both are given as indexes into `docs`."""
     call_results: Mapping[int, Sequence[int]]
-    """Maps a message with calls that match to the messages with their results. Both are given as ids."""
+    """Maps the id of a message with calls that match to the ids of the messages with the results of these calls."""
     phrases: Sequence[Phrase]
     term_scores: Mapping[str, float]
 
@@ -254,7 +254,7 @@ class CandidateFinder:
         return [(score, indexed_text(read[id_])[:EXPANSION_CHARS]) for score, id_ in best if id_ in read]
 
     def _with_neighbours(self, best: Sequence[Document], phrase_ids: Iterable[int]) -> list[Document]:
-        """The best matches, the messages with phrases of the query, and the neighbours of both, in order."""
+        """The best matches, the messages with phrases of the query, and the neighbours of all of them, in order."""
         known = [doc for doc in self.index.by_id([*phrase_ids]) if self.path is None or self.path.has(doc)]
         positions: dict[int, list[int]] = defaultdict(list)
         for doc in (*best, *known):

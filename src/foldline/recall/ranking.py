@@ -53,7 +53,9 @@ two are shown only if they match well themselves.
 LONG_REPLIES = 2
 """Maximum number of long replies and tool results that are shown at length. Those with the highest scores are taken."""
 REPLY_FLOOR = 0.6
-"""Other long replies and tool results are shown only if they have at least this share of the best score."""
+"""Long replies and tool results beyond `LONG_REPLIES` are shown only if they have at least this share of the best
+score.
+"""
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
 

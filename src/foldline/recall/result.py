@@ -59,7 +59,7 @@ class RecalledPassage:
     session: str = ""
     """Name of the session if all sessions were searched; else ""."""
     owner: str = ""
-    """The owner of that session; "" for the default owner, or if only one session was searched."""
+    """The owner of the session; "" for the default owner, or if only one session was searched."""
 
     def __str__(self) -> str:
         mark = self.handle.partition("#")[0]

@@ -1,4 +1,4 @@
-"""Similarity of texts in meaning, computed from static word vectors. This needs the extra `recall`, but no model.
+"""Similarity of texts in meaning, computed from static word vectors. It needs the extra `recall`, but no model.
 
 `wordllama` ships the vectors of 32,000 word pieces (16 MB). Only its two data files are read; its code is not imported.
 The vector of a text is the sum of the vectors of its distinct words. A word that is not in the vocabulary is split into
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PACKAGE = "wordllama"
 WEIGHTS, VOCABULARY = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
 TEXT_CHARS = 1000
-"""Only this many characters at the start of a text are read. More did not improve the ranking, but took longer."""
+"""Only this many characters at the start of a text are read. Reading more took longer and did not improve the ranking."""
 PIECE_CHARS = 16
 CACHED_WORDS = 1 << 15
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")

@@ -65,7 +65,7 @@ class Sqlite:
             tables = {name for (name,) in connection.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if tables and "migrations" not in tables:
                 raise LedgerCorrupt(f"{self.path} is a SQLite database, but not a ledger", hint="choose another file")
-            # SQLite does not wait for a process that does the same; `run` retries
+            # If another process sets this mode at the same time, SQLite does not wait for it; `run` retries
             connection.run("PRAGMA journal_mode = WAL")
             connection.run("PRAGMA synchronous = FULL")
             connection.run("PRAGMA foreign_keys = ON")
@@ -98,7 +98,7 @@ class Sqlite:
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR")):
             return LedgerUnavailable(where, hint="check the file, its folder and the disk")
         if name.startswith("SQLITE_NOTADB"):
-            hint = "name another file; if it was a ledger, its beginning is damaged: restore a backup"
+            hint = "choose another file; if this file was a ledger, its beginning is damaged, so restore a backup"
             return LedgerCorrupt(f"{self.path} is not a ledger ({cause})", hint=hint)
         if name.startswith("SQLITE_CORRUPT"):
             return LedgerCorrupt(where, hint="restore a backup, or export the sessions that are intact")
