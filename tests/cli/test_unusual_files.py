@@ -82,7 +82,7 @@ def test_an_unclear_format_can_be_named_with_the_option_that_the_error_names(com
     file, ledger = tmp_path / "list.json", ("--ledger", str(tmp_path / "a.db")) if command == "import" else ()
     file.write_text('[{"what": "is this"}]')
     said = one_sentence(foldline(command, str(file), *ledger))
-    assert "name it with --format, one of" in said
+    assert "name the format with --format, one of" in said
     help_text = foldline(command, "--help").stdout
     assert "--format FORMAT" in help_text
 

@@ -251,7 +251,7 @@ def test_an_impossible_window_is_refused(window: Any) -> None:
 
 
 def test_impossible_thresholds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="both must be above 0"):
+    with pytest.raises(ConfigError, match="give thresholds above 0"):
         ContextBudget(warning_threshold=0.0)
 
 

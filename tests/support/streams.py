@@ -12,7 +12,7 @@ from typing import Any
 
 from foldline.wire.streaming import Assembler, StreamedReply
 
-DID_NOT_RUN = "the reply ended inside its input: it did not run"
+DID_NOT_RUN = "the reply ended inside the input of the call, so the call did not run"
 Pieces = Callable[[str], list[str]]
 """How a text is broken into deltas."""
 Events = list[tuple[str, Any]]

@@ -148,7 +148,7 @@ def test_an_unclear_format_is_asked_for_by_name() -> None:
     with pytest.raises(FormatUnknown) as caught:
         parse(mixed)
     assert "anthropic (blocks like tool_use and tool_result)" in str(caught.value)
-    assert caught.value.hint == "name it with format=…, one of openai, anthropic"
+    assert caught.value.hint == "name the format with format=…, one of openai, anthropic"
     assert parse(mixed, "anthropic").format == "anthropic"
     with pytest.raises(ConfigError, match="use one of"):
         parse(mixed, "no-such-format")

@@ -43,12 +43,12 @@ from foldline.wire.validate import Violation, check
 __all__ = ["FAULTS", "Scripted", "SimulatedProvider", "Violation", "assert_sendable", "faulty", "violations"]
 
 _VENDORS = {"anthropic": "anthropic", "openai": "openai", "openai-responses": "openai", "gemini": "google"}
-"""For each format, a vendor. Only a request for a model of this vendor is also judged by the provider's rules."""
+"""The vendor of each format. The simulated provider judges only requests for models of this vendor."""
 _GEMINI_MODELS = ("gemini-2.5-pro", "gemini-3-pro")
 """The models for which a body for Gemini is judged if the caller names no model.
 
 The rules differ between models, and a body for Gemini does not name its model. Each of these models stands for one set
-of rules. The body counts as refused only if it is refused for every model.
+of rules. The body counts as refused only if it is refused for all of these models.
 """
 LATE_SECONDS = 1.5
 """Seconds that the `late` digester takes."""
@@ -61,8 +61,8 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     besides the messages and the system text, the body counts as a whole request. A whole request must have all fields
     that the provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of
     OpenAI's formats may have unknown fields if its model is not from OpenAI, because other servers accept unknown
-    fields. A whole request for a model of the provider is also judged with `foldline.testing.provider.judge`, with
-    every beta header.
+    fields. If a whole request is for a model of the format's own vendor, `foldline.testing.provider.judge` checks the
+    request, too, as if it had every beta header.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'
@@ -88,8 +88,9 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
 def _judged(format: str, body: Mapping[str, Any], found: tuple[Violation, ...]) -> tuple[Violation, ...]:
     """The violations in a body. `found` are the violations that `check` has found.
 
-    If `found` has no violation except code "end" (the messages end with a reply), the simulated provider judges the
-    body, too. Its answer decides whether a reply at the end is a violation, because this depends on the model.
+    If all violations in `found` have the code "end" (the messages end with a reply), the simulated provider judges the
+    body. Its answer decides whether a reply at the end is a violation, because this depends on the model. If `found` is
+    empty, the simulated provider judges the body, too.
     """
     name, vendor = body.get("model"), _VENDORS.get(format)
     if any(violation.code != "end" for violation in found) or vendor is None:

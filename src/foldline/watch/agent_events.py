@@ -22,7 +22,7 @@ RawEvent: TypeAlias = dict[str, Any]
 
 _SESSION_KINDS = ("assistant", "user", "result", "system")
 DELTA_PREFIX = b'{"type":"stream_event"'
-"""Start of a line that contains a part of a reply. Such lines are skipped, because the whole reply follows."""
+"""Start of a line that contains a part of a reply. Such lines are skipped: a later line contains the whole reply."""
 _NOT_HUMAN = (
     "<bash-",
     "<local-command-",
@@ -51,10 +51,7 @@ def load(line: bytes) -> RawEvent | None:
 
 @cache
 def _fast_parser() -> Callable[[bytes], Any]:
-    """The parser of orjson if it is installed, else the parser of the module json.
-
-    Parsing is half of the work, and orjson is twice as fast.
-    """
+    """The parser of orjson (which is faster) if orjson is installed, else the parser of the module json."""
     try:
         import orjson  # noqa: PLC0415
     except ImportError:
@@ -103,8 +100,8 @@ class AgentEvent:
         session = raw.get("session_id") or raw.get("sessionId")
         is_named = kind in _SESSION_KINDS and not (kind == "system" and text_at(raw, "subtype").startswith("hook"))
         self.session = session if is_named and type(session) is str else ""
-        """Id of the session; "" if the event has none. The id in a hook event is ignored, because it may be the id of
-        another session.
+        """Id of the session; "" if the event names no session. The id in a hook event is ignored, because it may be the
+        id of another session.
         """
         self.is_subagent = type(raw.get("parent_tool_use_id")) is str or raw.get("isSidechain") is True
         """Whether a sub-agent sent the event; sub-agents have windows of their own."""
@@ -122,14 +119,14 @@ class AgentEvent:
 
     @property
     def usage(self) -> Usage | None:
-        """The provider's usage figures in a reply; None if there are none."""
+        """The provider's usage figures in this event; None if the event has none."""
         if self._usage is None and self.kind == "assistant":
             self._usage = _usage_parser()(self.message.get("usage"))
         return self._usage
 
     @property
     def edited(self) -> list[list[str]]:
-        """The files that the calls edit or write: one list for each call, and one list for a patch of Codex."""
+        """The files that the calls edit or write, one list for each call. A patch of Codex counts as a call."""
         if self._edited is None:
             self._edited = [edited_files(text_at(call, "name"), dict_at(call, "input")) for call in self.calls]
             if self.kind == "response_item":
@@ -199,10 +196,10 @@ def human_text(event: AgentEvent) -> str:
 
 
 def codex_prompt(event: AgentEvent) -> str:
-    """What a person wrote in an event of Codex; "" if the event is no prompt.
+    """What a person wrote in an event of Codex; "" if the event is not a prompt.
 
-    Codex repeats each prompt in such an event. The items with the user's role also contain text that Codex adds, such
-    as the instructions of the project, and are therefore not read.
+    Codex writes each prompt as an event and also as an item with the user's role. Items are not read, because some of
+    them contain text that Codex adds, such as the instructions of the project.
     """
     payload = dict_at(event.raw, "payload")
     if event.kind != "event_msg" or payload.get("type") != "user_message":

@@ -102,7 +102,7 @@ def _after_compaction(project: Path, hook_input: dict[str, Any]) -> str:
     from foldline.watch.scratch_files import ScratchWriter  # noqa: PLC0415
 
     writer, summary = ScratchWriter(project), text_at(hook_input, "compact_summary").strip()
-    if summary:  # the compaction itself is read from the session file, which has its figures
+    if summary:  # the compaction and its figures are read from the session file
         writer.append_state_change("compacting", f"summarised:\n{summary}", session=text_at(hook_input, "session_id"))
     writer.write_scratch(ScratchModel())
     notes = f"{_notes_path(project, hook_input)} ({_describe(writer.counts())})"
@@ -117,7 +117,7 @@ def _point_to_notes(project: Path, hook_input: dict[str, Any]) -> str:
     counts = writer.counts()
     if not any(counts.values()):
         return ""
-    writer.write_scratch(ScratchModel())  # adds the prompts since the last write to the index of the notes
+    writer.write_scratch(ScratchModel())  # adds prompts that were recorded since the last write to the index
     cause = "this conversation was compacted" if hook_input.get("source") == "compact" else "this session was resumed"
     notes = f"{_notes_path(project, hook_input)} ({_describe(counts)})"
     text = f"Before {cause}, working notes were kept: read {notes} for preserved context."

@@ -3,8 +3,8 @@
 If the stream contains a cost figure, this figure is used, because it is what the provider charged. Between two such
 figures, the cost of each reply is computed from the model table. So a limit is noticed in the middle of a long turn.
 
-A project's limit applies to all its jobs, in any process. Each run appends what it has spent to one file. The project's
-spending is the sum of the last rows of all runs. Runs with the same job name count separately.
+The limit of a project applies to all jobs of the project, in any process. Each run appends what it has spent to one
+file. The project's spending is the sum of the last rows of all runs. Runs with the same job name count separately.
 """
 
 from __future__ import annotations
@@ -37,20 +37,17 @@ _PROJECT_STEP = 0.01
 At the end of a turn, every change is recorded.
 """
 _ROUNDING = 1e-9
-"""A limit is treated as reached if at most this share of it is left, because sums of floats are not exact."""
+"""A limit counts as reached if at most this share of the limit is left, because sums of floats are not exact."""
 _MILLION = 1_000_000
 _MAX_USD = 1e9
 _MAX_REPLIES = 100
-"""Maximum number of replies that are remembered.
-
-The pieces of several replies can arrive interleaved, but far fewer replies than this number are open at once.
-"""
+"""Maximum number of replies that are remembered. Far fewer replies arrive at the same time."""
 _MAX_SESSIONS = 1_000
 """Maximum number of sessions whose last figure is remembered. A job resumes far fewer sessions than this."""
 
 
 class Spending:
-    """The cost of all calls in a stream, by the main agent and by its sub-agents."""
+    """The cost of all replies in a stream, to the main agent and to its sub-agents."""
 
     def __init__(self) -> None:
         self.usd = 0.0
@@ -68,7 +65,7 @@ class Spending:
         """The cost figure that the stream reported last, for each session that has replies."""
         self._prices: dict[str, Prices | None] = {}
         self._codex_model, self._codex_total = "", None
-        """The model of a Codex session, and the total usage that it reported last."""
+        """The model of a Codex session, and the total usage that the session reported last."""
 
     def feed(self, raw: RawEvent) -> None:
         """Take one event."""
@@ -90,8 +87,8 @@ class Spending:
     def _read_codex(self, payload: dict[str, Any]) -> None:
         """Add the cost of a Codex request.
 
-        An event is ignored if its total usage is the same as in the previous event, because it reports the same request
-        again.
+        If the total usage is the same as in the previous event, the event reports the same request again and is
+        ignored.
         """
         self._codex_model = text_at(payload, "model") or self._codex_model
         total = dict_at(payload, "info").get("total_token_usage")
@@ -118,12 +115,12 @@ class Spending:
         self.usd += more
 
     def _set_figure(self, session: str, figure: Any) -> None:
-        """Use the stream's own cost figure for a session. It replaces the cost that was computed since the last figure.
+        """Replace the cost that was computed since the last figure by the stream's own figure for the session.
 
         When a session is resumed, some versions of the agent report a figure that includes earlier runs. Other versions
         of the agent start at 0 again. So the computed cost is compared with two amounts: the increase since the last
-        figure, and the whole figure. The nearer amount is added. If a session has no replies, its figures are from
-        separate runs, and the whole figure is added.
+        figure, and the whole figure. The amount that is nearer to the computed cost is added. If a session has no
+        replies, its figures are from separate runs, and the whole figure is added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
@@ -248,7 +245,7 @@ class CostLimits:
         """Spending of this job when it was last recorded for the project; None before the first record."""
 
     def check(self, spent: float, *, turn_ended: bool = False) -> list[CostEvent]:
-        """Compare what the job has spent with both limits; returns the events that are due."""
+        """Compare the spending with the limits of the job and the project; returns the events that are due."""
         events = self._job.check(spent) if self._job is not None else []
         if self._project is not None and self._costs is not None:
             step = self._project.limit_usd * _PROJECT_STEP
@@ -285,8 +282,8 @@ class ProjectCosts:
         as one run.
         """
         self._earlier = 0.0
-        """The spending that the file already holds for this run. If a session file is read again, this amount is not
-        added again.
+        """The spending that the file already holds for this run, for example because a session file is read again. This
+        amount is not added again.
         """
         self._others: dict[tuple[str, str], float] = {}
         """The last recorded spending of every other run. Old versions wrote rows without a run id. All rows of a job

@@ -94,7 +94,7 @@ class DeadEndDetector:
         return self._select_new(found) if found else found
 
     def end_turn(self) -> list[DeadEnd]:
-        """The dead ends that can be reported at the end of a turn: edits that were undone."""
+        """The dead ends to report at the end of a turn: edits that were undone."""
         return self._select_new(self._reverts.flush())
 
     def _select_new(self, found: list[DeadEnd]) -> list[DeadEnd]:
@@ -152,7 +152,7 @@ class DeadEndDetector:
         return self._find_broken_tool(call_id, call, errors, text)
 
     def _find_broken_tool(self, call_id: str, call: dict[str, Any], errors: _ErrorLines, text: str) -> list[DeadEnd]:
-        """A dead end, if a tool fails in the same way with different input. Then the tool is at fault."""
+        """A dead end, if a tool fails in the same way with different input, because then the tool is at fault."""
         tool = _tool(call)
         past = self._failing_tools.get(tool)
         if failures.is_about_input(call, text):

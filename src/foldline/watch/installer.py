@@ -29,7 +29,7 @@ from foldline.watch.safe_files import write_whole
 
 TIMEOUT_SECONDS = 30
 _HOOKS, _STATUS = "hooks", "statusLine"
-_STATUS_KEPT = "your own status line stays; to use foldline's, remove it and install again"
+_STATUS_KEPT = "your own status line stays; to use foldline's status line, remove your own and install again"
 _PROGRAM = re.compile(r"(?:(?:/|[A-Za-z]:[/\\])(?:.*[/\\])?)?(?:(foldline(?:\.exe)?)|(?:python|pypy)[\w.]*)", re.DOTALL)
 """Matches the foldline script or a Python interpreter, given by its name or its absolute path."""
 
@@ -69,7 +69,7 @@ TARGETS = {
 class SettingsChange:
     """A planned change of a settings file: the text before, the text after, and remarks for the user.
 
-    A text is None if the file does not exist at that time.
+    A text is None if the file does not exist before or after the change.
     """
 
     path: Path
@@ -85,7 +85,7 @@ class SettingsChange:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def check(self) -> None:
-        """Raise ConfigError if the file is read-only or has changed since the change was planned."""
+        """Raise ConfigError if the file is read-only, or if another program wrote it after the change was planned."""
         if _read(self.path) != self.before:
             raise ConfigError(
                 f"{self.path}: the file was changed by another program",
@@ -130,7 +130,10 @@ def foldline_command() -> str:
 
 
 def plan_change(target: HookTarget, path: Path, *, remove: bool = False, start: str | None = None) -> SettingsChange:
-    """The change that installing or removing makes to the settings file."""
+    """The change that adds foldline's entries to the settings file, or removes them if `remove` is true.
+
+    `start` is the shell command that starts foldline.
+    """
     before = _read(path)
     desired = _DesiredEntries(target, start or foldline_command())
     try:
@@ -149,7 +152,7 @@ def plan_change(target: HookTarget, path: Path, *, remove: bool = False, start: 
 
 
 def is_foldline_entry(entry: Any, subcommand: str) -> bool:
-    """Whether an entry runs exactly the command that installing writes for `hook` or `statusline`."""
+    """Whether an entry's command is exactly a command that this module writes for the sub-command."""
     line = entry.get("command") if isinstance(entry, dict) and entry.get("type") == "command" else None
     if not isinstance(line, str):
         return False
@@ -165,7 +168,7 @@ def is_foldline_entry(entry: Any, subcommand: str) -> bool:
 
 _Path: TypeAlias = tuple[tuple[int, int], ...]
 """The path to an entry, as `json_text.cut` expects it. Each element describes one container around the entry: the
-position where the container begins, and the index of the item that contains the entry.
+position where the container begins, and the index of the container's item that contains the entry.
 """
 
 
@@ -276,7 +279,9 @@ def _read(path: Path) -> str | None:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether the file may be written. The mode is also checked, because root can write a read-only file."""
+    """Whether the file may be written. `os.access` is true for root even if the mode of the file is read-only, so the
+    mode is checked first.
+    """
     return bool(os.stat(path).st_mode & 0o222) and os.access(path, os.W_OK)
 
 

@@ -95,10 +95,7 @@ class InterventionQueue:
         self._waiting = [message for message in self._waiting if message[0] == session]
 
     def drop_compact(self) -> None:
-        """Drop a waiting compaction.
-
-        The watcher calls this method when the agent has compacted, or when a newer compaction is added.
-        """
+        """Drop a waiting compaction."""
         self._waiting = [message for message in self._waiting if not _is_compact(message[1])]
 
     def __len__(self) -> int:

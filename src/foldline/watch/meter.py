@@ -75,7 +75,7 @@ class Meter:
         if not 0 < warn_ratio <= compact_ratio:
             raise ConfigError(
                 f"impossible thresholds: warning at {warn_ratio:.0%}, compaction at {compact_ratio:.0%}",
-                hint="both must be above 0, and the warning threshold must not be above the compaction threshold",
+                hint="give thresholds above 0; the warning threshold must not be above the compaction threshold",
             )
         self.warn_ratio, self.compact_ratio = warn_ratio, compact_ratio
         self.session = ""
@@ -83,8 +83,8 @@ class Meter:
         self.usage = _NO_USAGE
         """Usage of the main agent's last call. All figures are 0 before the first call and right after a compaction."""
         self.used = 0
-        """Tokens in the window at the last call. Right after a compaction, the number of tokens that the agent reports;
-        0 if it reports none.
+        """Tokens in the window at the last call. Right after a compaction, this is the number of tokens that the agent
+        reports; 0 if the agent reports no number.
         """
         self.window = _UNKNOWN
         """The window in tokens: the caller's if given, else the stream's, else the model table's, else the default."""
@@ -264,7 +264,7 @@ def _window_of_result(models: dict[str, Any], model: str) -> WindowSize | None:
 
 
 def _token_count(facts: Any, *keys: str) -> int | None:
-    """The first token count above 0 under one of these keys."""
+    """The first token count above 0 under one of these keys; None if there is none."""
     for key in keys if isinstance(facts, dict) else ():
         count = facts.get(key)
         if type(count) is int and 0 < count <= _MAX_TOKENS:

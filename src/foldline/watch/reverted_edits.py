@@ -1,8 +1,8 @@
 """Detects work that was undone: reverted edits, files that get an earlier content again, changes that git discards.
 
 To limit the memory, an edit is stored as the hashes of the lines that it removed and added. Only an exact revert is a
-dead end. No dead end is reported if the agent removes a debug print, an import or a comment. The same is true if the
-agent moves code to another file or improves code.
+dead end. Improved code is not a dead end, and neither is code that moves to another file. If the agent removes debug
+prints, imports or comments, no dead end is reported.
 """
 
 from __future__ import annotations
@@ -215,10 +215,9 @@ def _find_reverted(diff: LineDiff, edits: dict[int, LineDiff]) -> LineDiff | Non
 
 
 def _reverts(diff: LineDiff, past: LineDiff) -> bool:
-    """Whether an edit reverts a past edit.
+    """Whether the edit `diff` reverts the edit `past`.
 
-    This is so if it removes the lines that the past edit added, adds the lines that the past edit removed, and adds few
-    other lines.
+    `diff` must remove the lines that `past` added, add the lines that `past` removed, and add few other lines.
     """
     if not (past.added or past.removed) or not (past.added <= diff.removed and past.removed <= diff.added):
         return False

@@ -2,8 +2,7 @@
 
 The scratch folder is in the agent's own work tree. If another program puts a link, a pipe or a hard link there,
 foldline must not read or write a file outside the folder. A path can change between its check and its use. So each file
-is opened by its name in a folder that is kept open, and not by its path. Errors name the file and say what to do. A
-failed write leaves the file unchanged.
+is opened by its name in a folder that is kept open, and not by its path. Errors name the file and say what to do.
 """
 
 from __future__ import annotations
@@ -118,8 +117,9 @@ class SafeFolder:
     def append(self, name: str, data: bytes, *, after: int | None = None, end: bytes = b"") -> int:
         """Append data to a file, and return the new size.
 
-        With `after`, the data replaces everything after the first `after` bytes. If the write fails in the middle,
-        complete entries of the new data are kept, and the rest is removed. `end` are the bytes that end an entry.
+        If `after` is given, the data replaces everything after the first `after` bytes of the file. If the write fails
+        in the middle, the complete entries of the new data are kept, and the rest of the new data is removed. Each
+        entry ends with the bytes `end`.
         """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT creates it
@@ -144,7 +144,7 @@ class SafeFolder:
     def replace(self, name: str, data: bytes) -> None:
         """Replace a whole file atomically.
 
-        The caller must hold the lock, because this method removes a temporary file that an earlier crash left.
+        The caller must hold the lock, because otherwise this method could delete the temporary file of another process.
         """
         temporary = f".{name}.tmp"
         try:

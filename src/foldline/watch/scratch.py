@@ -148,7 +148,7 @@ class ScratchModel:
         self.weight += 1 + len(self.decisions[-1])
 
     def entries(self, section: Section) -> list[str]:
-        """Texts of a section."""
+        """The texts of the entries of a section."""
         if section.field == "state_changes":
             return [f"{change['from']} → {change['to']}" for change in self.state_changes]
         texts: list[str] = getattr(self, section.field)
@@ -229,7 +229,7 @@ class ScratchModel:
 
 
 def _format_decision(is_plan: bool, questions: list[str], answer: str) -> str:
-    """The question and the answer as one text. A question that the answer already contains is not repeated."""
+    """The questions and the answer as one text. If the answer already contains the questions, they are not repeated."""
     if is_plan and questions:
         before, _, after = answer.partition(questions[0].strip())
         return f"plan: {questions[0].strip()}\n{before.rstrip().removesuffix(PLAN_HEADING).rstrip()}{after}".strip()

@@ -2,9 +2,9 @@
 
 The index is rendered from the detail files. So the index can be rebuilt after a crash, and its numbers are always
 right. The new entries come from a scratch model (`ScratchModel`), which collects them in memory. Only entries that are
-not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a session again. The same is
-true if a watcher and a hook run at the same time. The same text in another session is a separate entry, so entries are
-grouped by session. Every line of an entry is quoted, so that no entry can imitate another entry or session.
+not in the files yet are added. So nothing is recorded twice if a restarted watcher reads a session again, or if a
+watcher and a hook run at the same time. Entries are grouped by session, and two sessions may have entries with equal
+texts. Every line of an entry is quoted, so that no entry can imitate another entry or session.
 """
 
 from __future__ import annotations

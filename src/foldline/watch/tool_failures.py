@@ -29,7 +29,7 @@ _NOT_OF_CALL = (
 )
 """Beginnings of results that do not report a failure of the call itself.
 
-They report a refusal, the failure of another call, or a rule of the agent.
+Such results report a refusal, the failure of another call, or a rule of the agent.
 """
 _INVALID_INPUT = "<tool_use_error>"
 """Beginnings of results that reject the input of the tool."""

@@ -27,7 +27,7 @@ class TurnTracker:
         """
 
     def is_ended_by(self, event: AgentEvent) -> bool:
-        """Whether this event ends the previous turn, because the user writes again."""
+        """Whether this event shows that the turn before it has ended, because the user writes again."""
         return self._last is not None and _is_from_file(event) and bool(human_text(event))
 
     def observe(self, event: AgentEvent) -> bool:

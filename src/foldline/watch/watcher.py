@@ -182,8 +182,8 @@ class Watcher:
     def _is_repeated(self, event: AgentEvent) -> bool:
         """Whether the event contains no new figures.
 
-        A tool result has no figures. A reply arrives in pieces that repeat the same usage, so only the first piece has
-        new figures.
+        A tool result has no figures. If a piece of a reply repeats the usage of the previous piece, it has no new
+        figures.
         """
         if event.kind == "user":
             return not event.session or event.session == self.meter.session

@@ -169,7 +169,8 @@ def _detect_given_body(value: Mapping[str, Any], key: str, given: str) -> Detect
 def _detect_body(value: Mapping[str, Any], key: str, default: str | None) -> Detected | None:
     """The format and shape of a request body; None if they are not clear, or if `key` does not hold the messages.
 
-    The format is detected by the messages. If the messages do not show it, the other fields of the body are used.
+    The format is detected by the messages. If the messages do not show the format, the other fields of the body are
+    used.
     """
     held, known = value.get(key), _formats_by_list_key()[key]
     if isinstance(held, str):

@@ -56,9 +56,9 @@ class Lost(NamedTuple):
 class LossCollector:
     """Collects the content that is lost while messages are rendered one after another.
 
-    `names` and `kinds` map the id of each call rendered so far to its name and its kind. They are needed to render the
-    result of the call. Some formats repeat the function's name in the result. Other formats have a separate type of
-    result for each kind of call.
+    For each call that was rendered so far, `names` and `kinds` map the id of the call to its name and to its kind. The
+    renderer needs the name because some formats repeat it in the result of the call. The renderer needs the kind
+    because some formats have a separate type of result for each kind of call.
     """
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class ReplyStream(Protocol):
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply so far; None if nothing was received.
 
-        With `cut`, the value holds only the parts that may be sent back to the provider.
+        `cut` is true if the stream broke off. Then the value holds only parts that may be sent back to the provider.
         """
 
 
@@ -177,9 +177,9 @@ class ReplyFormat:
     None if a reply looks like an element of the request's message list. Such a reply is read like an element.
     """
     blocked_key: str = ""
-    """The field that a reply has if the provider blocked it. A blocked reply has no content."""
+    """The field that a reply has if the provider blocked the reply. A blocked reply has no content."""
     chunked: bool = False
-    """True if a list of values in the form of replies is one reply, streamed in chunks."""
+    """True if a streamed reply may be a list of chunks, and each chunk has the form of a reply."""
 
 
 class StoredElements(NamedTuple):
@@ -200,7 +200,7 @@ class LogWriter:
     without_usage: Callable[[dict[str, Any]], dict[str, Any]] = lambda line: line
     """Returns the line with its usage set to 0. A line without usage is returned as the same object."""
     head_types: tuple[str, ...] = ()
-    """Types of the leading lines. The first type describes the session, the others its settings.
+    """Types of the leading lines. The first type describes the session. The other types describe its settings.
 
     If there are several lines of the first type, the first of them is kept. For every other type, the last line is
     kept.
@@ -226,7 +226,7 @@ class Format:
     element_format: str
     """The format of the message elements.
 
-    For a session log, this is the request format that it records; otherwise `name`.
+    For a session log, this is the format of the requests that the log records. For a request format, it is `name`.
     """
     parse: Callable[[Any, str | None], Message]
     render: Callable[[Message, LossCollector], list[Any]]
@@ -241,7 +241,10 @@ class Format:
     plain_fields: tuple[str, ...] = ()
     """An element whose format is not clear can be read in this format if it has one of these fields."""
     body_sign: Sign | None = None
-    """The test that recognises a request body by its other fields, used if the format of the messages is not clear."""
+    """The test that recognises a request body by fields other than the messages.
+
+    The test is used if the format of the messages is not clear.
+    """
     list_key: str = ""
     """The request field that holds the messages; "" for a session log."""
     text_list: bool = False
@@ -258,7 +261,10 @@ class Format:
     Returns None if they stay separate.
     """
     join_turns: Callable[[list[Any]], list[Any]] | None = None
-    """Merges consecutive elements of one role before a request is sent. None if the provider never demands this."""
+    """Merges consecutive elements of one role before a request is sent.
+
+    None if the provider never demands merged elements.
+    """
     beta_of: Callable[[Opaque], str] | None = None
     """Returns the value for the provider's beta header that a block needs; "" for a block that needs none."""
     has_call_ids: bool = True

@@ -1,8 +1,8 @@
 """The type of a wire format's grammar: the provider's rules as plain data, which repair and validation use.
 
 Each format's grammar is in its folder (`anthropic/grammar.py`, ...). If a request breaks a rule, the provider answers
-with status 400. It then also refuses every later request, because the history is sent again. The field `says` holds the
-texts of these answers.
+with status 400. The provider also refuses all later requests, because each of them repeats the history. The field
+`says` holds the texts of the provider's answers.
 
 A grammar leaves out rules that cannot be checked on the messages alone. Some of these rules need knowledge that only
 the provider has: whether a signature is genuine, and which reasoning item a built-in call belongs to. Other rules
@@ -66,7 +66,7 @@ class Grammar:
     conversation_fields: tuple[str, ...] = ()
     """Request fields that refer to messages which the server stores.
 
-    If a request has such a field, its list may be empty.
+    If a request has such a field, its list of messages may be empty.
     """
     needs_user: bool = True
     alternation: Literal["merged", "required", "free"] = "free"
@@ -87,7 +87,7 @@ class Grammar:
     result_types: Mapping[str, str] = field(default_factory=dict)
     """For each type of element that holds a result, the kind of call that it may answer.
 
-    Empty if one form answers calls of every kind.
+    Empty if results have one form for all kinds of calls.
     """
     results_are_user: bool = False
     """Whether a message that holds only results counts as a user message."""
@@ -100,7 +100,7 @@ class Grammar:
     empty: tuple[str, ...] = ()
     """Roles whose messages may be sent without content."""
     empty_must_be_text: bool = False
-    """Whether a message without content must have the content "", not null or an empty list."""
+    """Whether a message without content must have the content "" (null and an empty list are refused)."""
     signed_thinking: bool = False
     thinking_last: bool = True
     """Whether a reply may end with thinking."""

@@ -21,7 +21,7 @@ _PLAIN_FORMATS = ("anthropic", "openai", "openai-responses", "pi")
 
 
 def check_named_format(value: Any, named: Detected, read: Callable[[Detected], Transcript]) -> None:
-    """Raise `WireError` if the input has another format than `named`, and parts of it would be lost.
+    """Raise `WireError` if the input has another format than `named` and would lose content in the named format.
 
     `read` reads the input in a given format.
     """

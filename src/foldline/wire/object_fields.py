@@ -33,7 +33,7 @@ def object_fields(required: str = "", optional: str = "", nullable: str = "") ->
 
 
 def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:
-    """The object without unknown fields, and without optional fields that are null but must not be null.
+    """The object without unknown fields, and without optional null fields for which the provider refuses null.
 
     If nothing is removed, the same object is returned.
     """

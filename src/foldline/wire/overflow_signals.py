@@ -44,7 +44,7 @@ _EXCLUDED = re.compile(r"rate limit|too many requests|\A(?:throttling error|serv
 _STATUSES = frozenset({400, 413, 422, 500})
 """HTTP statuses of answers that refuse a request as too large.
 
-Older llama.cpp servers answer with 500. This status counts only together with their error type.
+Older llama.cpp servers answer with 500. Status 500 counts only together with the error type of these servers.
 """
 MAX_TEXT = 20_000
 _CAUSES = 8

@@ -65,7 +65,7 @@ def document(data: str, wire: Wire) -> Media:
 
 
 def document_name(media: Media) -> str:
-    """The file name of a document. If it has none, a name is made up, because OpenAI requires a name with the data.
+    """The file name of a document. A document without a name gets one, because OpenAI requires a name with the data.
 
     >>> document_name(Media(kind="document", mime="text/plain"))
     'document.txt'
@@ -93,14 +93,14 @@ def openai_file_id(media: Media) -> str:
 
 
 def _file_fields(media: Media) -> dict[str, Any]:
-    """The fields of the wire value that describe a file. In Chat Completions, they are under the key `file`."""
+    """The fields of the wire value that describe a file. Chat Completions has these fields under the key `file`."""
     value = media.wire.value if media.wire is not None and isinstance(media.wire.value, dict) else {}
     inner = value.get("file")
     return inner if isinstance(inner, dict) else value
 
 
 def is_public_address(url: str) -> bool:
-    """True for an address that every provider can open. Files in Google's storage need the key of their owner.
+    """True for an address that every provider can open. False for Google's storage, which needs the owner's key.
 
     >>> is_public_address("https://example.com/a.pdf"), is_public_address("gs://bucket/a.pdf")
     (True, False)
@@ -137,7 +137,7 @@ def words_of(value: Any) -> str:
 
 
 def media_placeholder(media: Media, loss: LossCollector, why: str) -> Text:
-    """The placeholder for media that the format cannot hold. The lost media are reported."""
+    """The placeholder for media that the format cannot hold. The media are added to `loss` with the reason `why`."""
     loss.add(f"media {media.kind}", why)
     return Text(text=unsupported_media(media))
 

@@ -13,7 +13,7 @@ from foldline import json_text
 from foldline.message import Message, Opaque, Part, Text, ToolCall, ToolResult
 
 _RESULT = "_tool_result"
-"""The end of the type of Anthropic's results."""
+"""The last part of the type of Anthropic's results."""
 _ITEM_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "web_search_call": ("action",),
     "file_search_call": ("queries",),
@@ -31,7 +31,7 @@ _UNREADABLE = frozenset(
         *("media_type", "is_file_update", "return_code", "citations", "attributes", "language", "outcome"),
     )
 )
-"""Fields without text that a reader needs."""
+"""Fields that are left out of the readable content."""
 
 
 def calls_and_results(part: Part) -> tuple[ToolCall | ToolResult, ...]:

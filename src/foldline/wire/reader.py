@@ -110,7 +110,7 @@ def read(path: str | os.PathLike[str], format: str | None = None) -> Transcript:
 
 
 def read_all(path: str | os.PathLike[str], format: str | None = None) -> list[Transcript]:
-    """All conversations in a file, even inside nested data. A broken line is left out, and a note names it."""
+    """All conversations in a file, at any depth. A broken line is left out, and a note names it."""
     _check_path(path)
     return list(_with_file_in_errors(_from_lines(text_lines.lines_of_file(path), _Known(format)), os.fspath(path)))
 
@@ -234,7 +234,7 @@ def _from_lines(source: Iterator[TextLine], known: _Known) -> Iterator[Transcrip
 
 
 def _not_json(text: str, error: WireError) -> WireError:
-    """The error for a text that is not JSON, with a hint if the text does not even begin like JSON."""
+    """The error for a text that is not JSON. If the text does not begin like JSON, the error has a hint."""
     start = text.strip()[:300]
     if start.startswith(("{", "[")):
         return error
@@ -269,10 +269,7 @@ def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
 
 
 def _json_lines(source: Iterable[TextLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """Each line as JSON. A note names every line that is not a JSON object or list.
-
-    A last line without a line end may be incomplete.
-    """
+    """Each line as JSON. A note names every line that is not a JSON object or list."""
     for line in source:
         if not line.text.strip():
             continue
@@ -425,7 +422,7 @@ def _transcript(value: Any, found: Detected, text: str | None) -> Transcript:
 def _items(value: Any, key: str, text: str | None) -> Sequence[Slice]:
     """The elements of a list, each with its position in the text.
 
-    With `key`, the list is the value of this field. A value that is not a list is returned as the only element.
+    If `key` is not "", the list is the value of this field. A value that is not a list is returned as the only element.
     """
     if text is None:
         return [Slice(item, 0, 0) for item in (value[key] if key else value if isinstance(value, list) else [value])]

@@ -25,7 +25,7 @@ class Rendered:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Other request fields that this request needs. Merge them with your own fields."""
     betas: tuple[str, ...] = ()
-    """Values for the provider's beta header, which the fields in `parameters` and some blocks need."""
+    """The values for the provider's beta header that the fields in `parameters` and some blocks need."""
 
 
 def render(messages: Iterable[Message], format: str) -> Rendered:
@@ -77,7 +77,7 @@ def elements(
 
 
 def with_joined_turns(rendered: list[tuple[Any, str | None]], target: Format) -> list[tuple[Any, str | None]]:
-    """The elements. If the provider demands it, all elements of one turn are merged.
+    """The elements. If the provider demands that roles alternate, all elements of one turn are merged.
 
     A merged element has no original text.
     """
@@ -137,8 +137,8 @@ def is_exact(message: Message, elements_of: str) -> bool:
 def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message, ...]:
     """The system messages at the start of `messages` that are written into the request's system field.
 
-    Newer Anthropic models also allow system messages in the message list. If a system message was read from such a list
-    and the target has the same format, the message stays in the list. The leading messages end before it.
+    Newer Anthropic models allow system messages in the message list. If a system message was read from such a list and
+    the target has the same format, this message and all messages after it stay in the list.
     """
     count = 0
     while target.render_system and count < len(messages) and messages[count].role == "system":
@@ -152,7 +152,7 @@ def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message
 def _is_element(value: Any) -> bool:
     """True if a wire value is a list element.
 
-    An element has a field `content` (in Codex, inside `payload`); a Gemini system instruction has none.
+    An element has a field `content` (in Codex, inside `payload`). A Gemini system instruction does not have this field.
     """
     inner = value.get("payload", value) if isinstance(value, Mapping) else None
     return isinstance(inner, Mapping) and "role" in inner and "content" in inner

@@ -113,7 +113,7 @@ def unknown_format(value: Any, what: str) -> FormatUnknown:
     seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
     names = ", ".join(shown or FORMATS)
     return FormatUnknown(
-        f"the format of this {what} is not clear, {seen}", hint=f"name it with format=…, one of {names}"
+        f"the format of this {what} is not clear, {seen}", hint=f"name the format with format=…, one of {names}"
     )
 
 

@@ -92,7 +92,8 @@ def convert_tools(tools: Iterable[Mapping[str, Any]], format: str) -> list[Any]:
 def _with_complete_schema(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """The definition with a valid schema.
 
-    An Anthropic schema without `type` gets one, and an OpenAI function loses `parameters` that are null.
+    If an Anthropic schema has no `type`, the type "object" is added. If the `parameters` of an OpenAI function are
+    null, the field is removed.
 
     >>> _with_complete_schema({"name": "ls", "input_schema": {}})
     {'name': 'ls', 'input_schema': {'type': 'object'}}
@@ -184,7 +185,7 @@ def _functions(tool: Mapping[str, Any], format: str) -> list[_Function]:
         known = value.get("type") in (None, "function", "custom") and not isinstance(tool.get("custom"), Mapping)
         if not isinstance(value.get("name"), str) or not known or (schema is None and value.get("format") is not None):
             what = value.get("name") or value.get("type") or ", ".join(map(str, value))
-            hint = f"define it for {format} with session.use(tools=…), or render the view in the session's format"
+            hint = f"define the tool for {format} with session.use(tools=…), or render in the session's own format"
             raise InputError(f"the tool {what!r:.60} cannot be written in the format {format!r}", hint=hint)
         functions.append(_Function(value["name"], value.get("description") or "", _json_schema(schema or {})))
     return functions

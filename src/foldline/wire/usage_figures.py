@@ -24,8 +24,8 @@ def usage_with_cache_inside(  # noqa: PLR0913 (all are keyword-only)
     If the figure for cached tokens is higher than the prompt figure, the prompt figure cannot include the cached
     tokens. Then there are two cases:
 
-    - If the prompt figure is 0, the cached tokens are ignored. They are also ignored if `total` is above 0, but less
-      than prompt, cached tokens and output together.
+    - The cached tokens are ignored if the prompt figure is 0, or if `total` is above 0 but less than the sum of prompt,
+      cached tokens and output.
     - Otherwise, the cached tokens are added to the prompt.
     """
     fresh = prompt - read - written

@@ -1,8 +1,8 @@
 """Rewrites a file with different messages, in its original format.
 
-A request body keeps its other fields and the bytes of every kept message. Two kinds of files cannot be written: a
-document that contains conversations among other data, and a recording without message records. The error names the
-formats that can be written.
+A request body keeps its other fields and the bytes of every kept message. Three kinds of files cannot be written: a
+reply, a document that contains conversations among other data, and a session log whose format has no `LogWriter`. The
+error names the formats that can be written.
 """
 
 from __future__ import annotations

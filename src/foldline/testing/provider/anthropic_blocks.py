@@ -34,7 +34,7 @@ def blocks_of(content: Any) -> list[Block]:
 
 
 def check_block(block: Block, where: str) -> None:
-    """Raise for a block that is refused at any position."""
+    """Raise for a block that the API refuses wherever it is."""
     kind = block["type"]
     if kind == "text":
         check_text(block["text"], "messages")
@@ -107,7 +107,7 @@ def check_cache_marks(body: dict[str, Any]) -> None:
 
     Anthropic refuses too many marks, a mark on an empty text, and a mark on a deferred tool. Anthropic also refuses a
     mark for one hour that comes after a mark for five minutes. Automatic caching (`cache_control` of the request)
-    counts as a mark on the last block. If that block has its own mark, both must have the same lifetime.
+    counts as a mark on the last block. If the last block has its own mark, both marks must have the same lifetime.
     """
     automatic = body.get("cache_control")
     marks = 1 if automatic else 0

@@ -55,7 +55,7 @@ def _check_edits(body: dict[str, Any], features: ModelFeatures) -> None:
     edits = [edit["type"] for edit in (body.get("context_management") or {}).get("edits") or ()]
     if _CLEAR_THINKING in edits[1:]:
         refuse("edit_order", f"context_management.edits: `{_CLEAR_THINKING}` must be the first edit among several")
-    is_off = "thinking" in body or features.manual_thinking  # newer models think unless they are told not to
+    is_off = "thinking" in body or features.manual_thinking  # newer models think by default
     if _CLEAR_THINKING in edits and is_off and not is_thinking(body):
         refuse("edit_thinking", f"`{_CLEAR_THINKING}` strategy requires `thinking` to be enabled or adaptive")
 

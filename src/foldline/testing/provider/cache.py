@@ -102,8 +102,8 @@ class PromptCache:
         """The index of the last piece that is read from the cache; -1 if nothing is read from the cache.
 
         A hit renews the time to live of the found entry and of the entries for all shorter prefixes. This agrees
-        with recorded sessions: the first request after a compaction still read the system prompt from the cache, hours
-        after it was written.
+        with recorded sessions: hours after the system prompt was written to the cache, the first request after a
+        compaction still read the system prompt from the cache.
         """
         now, longest = self._clock(), -1
         for mark in marks:

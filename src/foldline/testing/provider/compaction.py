@@ -1,8 +1,9 @@
 """Native compaction: Anthropic's signed `compaction` block and OpenAI's encrypted `compaction` item.
 
 Such a block replaces the messages that it summarises. Only the provider that wrote the block can read it. Anthropic's
-block must be the first block of the conversation. Thinking in the messages after the block stays valid, even if it was
-written before the compaction. The messages between the block and this thinking must be unchanged.
+block must be the first block of the conversation. Thinking in the messages after the block stays valid if the messages
+between the block and the thinking are unchanged. It does not matter whether the thinking was written before or after
+the compaction.
 """
 
 from __future__ import annotations

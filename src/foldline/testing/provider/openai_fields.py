@@ -47,7 +47,7 @@ _OPTIONAL = {
 }
 """Fields that may be missing although the types of the SDK require them.
 
-They are left out by clients that do not use stored responses, or by the examples in the guides.
+Clients that do not use stored responses leave these fields out, and so do the examples in the guides.
 """
 
 

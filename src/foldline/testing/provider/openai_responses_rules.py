@@ -94,7 +94,7 @@ def input_items(body: dict[str, Any]) -> list[Item]:
 
 
 def item_type(item: Item) -> str:
-    """The type of an item. Messages and references may have no field `type`.
+    """The type of an item. A message or a reference need not have the field `type`.
 
     >>> item_type({"role": "user", "content": "hi"})
     'message'

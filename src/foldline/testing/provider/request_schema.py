@@ -107,7 +107,7 @@ class _Compiler:
         return self._union(field["union"])
 
     def _enum(self, values: Iterable[Any]) -> Check:
-        """A function that accepts only the given names. For protocol buffers, it also accepts them in lower case."""
+        """A function that accepts only the given names; for protocol buffers, also the given names in lower case."""
         names = tuple(values)
         return _enum((*names, *(str(name).lower() for name in names)) if self.aliases else names)
 

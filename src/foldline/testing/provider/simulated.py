@@ -126,7 +126,7 @@ class SimulatedProvider:
         return f"{self.url}/v1"
 
     def script(self, *entries: ScriptEntry, model: str = "") -> None:
-        """Set the answers to the next requests: texts, `ScriptedReply`, `call(…)`, `fail(…)`.
+        """Add answers for the next requests: texts, `ScriptedReply`, `call(…)`, `fail(…)`.
 
         With `model`, the answers are used only for requests to this model. When no answer is left, the provider echoes
         the last text of the request. If foldline asks for a digest, the provider writes one, unless an answer is

@@ -29,7 +29,7 @@ REPLY_TOKENS = 3
 """Framing tokens at the end of every prompt, which start the reply."""
 CALL_TOKENS = 40
 RESULT_TOKENS = 30
-"""Framing tokens of a tool call and of its result. Measurements gave 50 to 100 tokens for both together."""
+"""Framing tokens of a tool call and of its result. Measurements gave 50 to 100 tokens for a call with its result."""
 TOOL_TOKENS = 12
 TOOLS_TOKENS = 346
 """Tokens that Anthropic adds to the system prompt if a request has tools."""

@@ -65,7 +65,7 @@ CITATIONS: Mapping[str, ObjectFields] = {
         "type cited_text end_block_index search_result_index source start_block_index title", nullable="title"
     ),
 }
-"""The fields of each type of citation. In replies, some citations also have a `file_id`; a request may not have it."""
+"""The fields of each type of citation in a request. Citations in replies may also have a `file_id`."""
 MESSAGE = object_fields("role content", "output_config clear_at")
 REQUEST = object_fields(
     "model max_tokens messages",

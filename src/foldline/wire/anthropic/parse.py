@@ -1,7 +1,7 @@
 """Parses Anthropic messages. A message is `{role, content}`, and its content is a text or a list of blocks.
 
 Signed thinking, server-side calls and unknown block types must be sent back exactly as they came, so every part keeps
-its block. A reply of the API is also read as a message.
+its block. A whole reply of the API is read as one message.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def reply_meta(value: dict[str, Any]) -> Meta:
 def as_object(value: Any, field: str = "") -> dict[str, Any]:
     """A message or block as a dict.
 
-    The value may be an SDK object, because histories in Python often hold replies unchanged.
+    The value may be an object of the SDK, because histories in Python often contain the SDK's reply objects.
     """
     if isinstance(value, dict):
         return value

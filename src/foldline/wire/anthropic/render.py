@@ -1,7 +1,7 @@
 """Renders messages as Anthropic elements and as the `system` field.
 
-An unchanged message is rendered as its original value. A reply has fields that a request must not have, so it is
-rendered as role and content only.
+An unchanged message is rendered as its original value. A reply has fields that a request must not have, so only the
+role and the content of a reply are rendered.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def render_system(messages: tuple[Message, ...], loss: LossCollector) -> Any:
 
 
 def beta_of(part: Opaque) -> str:
-    """The value for the header `anthropic-beta` that a block needs; "" if it needs none.
+    """The value for the header `anthropic-beta` that a block needs; "" if the block needs none.
 
     Signed and unsigned compaction blocks belong to different betas.
     """

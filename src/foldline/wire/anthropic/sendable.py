@@ -1,4 +1,4 @@
-"""Removes the fields that the API refuses from Anthropic elements and blocks.
+"""Removes from Anthropic elements and blocks the fields that the API refuses.
 
 Such fields come from an SDK's dump (optional fields that are null) or from the agent that keeps the history (its own
 fields). The API refuses every request with such a field ("Extra inputs are not permitted"). A block of an unknown type
@@ -18,13 +18,13 @@ _FIELDS = {**RESULT_BLOCKS, **BLOCKS}
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
-    """The message without refused fields; the same object if it has none."""
+    """The message without refused fields; the same object if it has no refused fields."""
     sent = with_inner_list(element, "content", sendable_block)
     return sent if is_reply(element) else with_known_fields(sent, MESSAGE)
 
 
 def sendable_block(block: Any) -> Any:
-    """The block without refused fields; the same object if it has none."""
+    """The block without refused fields; the same object if it has no refused fields."""
     kind = block.get("type") if isinstance(block, dict) else None
     fields = _FIELDS.get(kind) if isinstance(kind, str) else None
     if fields is None:

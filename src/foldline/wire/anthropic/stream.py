@@ -1,8 +1,8 @@
 """Assembles Anthropic's stream events into a Messages reply.
 
 Every block whose input comes as `input_json_delta` is rebuilt, including server calls, MCP calls and unknown types. If
-a stream breaks off, its incomplete block is dropped unless it is text. Signed thinking, calls and results are valid
-only when they are complete.
+a stream breaks off inside a block, an incomplete text is kept. Any other incomplete block is dropped, because signed
+thinking, calls and results are valid only when they are complete.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class _PartialBlock:
 
 
 class AnthropicStream:
-    """Assembles the events from `message_start` to `message_stop`; a complete `message` is used unchanged."""
+    """Assembles the events from `message_start` to `message_stop`.
+
+    If the server sends a complete message instead of events, the message is used unchanged.
+    """
 
     def __init__(self) -> None:
         self.stop = ""
@@ -87,7 +90,7 @@ class AnthropicStream:
             self._start(value)
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply. A call with incomplete input is left out and reported."""
+        """The reply. A call with incomplete input is left out and added to `loss`."""
         if not self._message and not self._blocks:
             return None
         content: list[dict[str, Any]] = []

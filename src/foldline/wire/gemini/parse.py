@@ -118,7 +118,7 @@ def _read_result(found: Mapping[str, Any], _value: Mapping[str, Any], wire: Wire
 
 
 def _response_text(response: Any) -> tuple[str, bool]:
-    """The text of a response object, and whether it reports an error.
+    """The text of a response object, and whether the object reports an error.
 
     >>> _response_text({"output": "done"}), _response_text({"error": "no such file"})
     (('done', False), ('no such file', True))

@@ -1,7 +1,7 @@
 """Renders messages as Gemini contents.
 
 If the content of a part is unchanged, the whole wire value of the part is written, because it may have a signature. All
-results of a turn are written into one content, because Gemini also matches results to calls by position and name.
+results of a turn are written into one content, because Gemini compares their number with the number of calls.
 """
 
 from __future__ import annotations

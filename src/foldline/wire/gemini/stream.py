@@ -79,7 +79,7 @@ class GeminiStream:
             self.stop = stop
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply with its first candidate. An incomplete call is left out and reported."""
+        """The reply with its first candidate. An incomplete call is left out and added to `loss`."""
         if not self._head and not self._parts and not self._usage:
             return None
         parts: list[dict[str, Any]] = []

@@ -100,7 +100,7 @@ def is_call_part(value: Any) -> bool:
 
 
 def thinking(value: dict[str, Any]) -> tuple[Part, ...]:
-    """The reasoning that a server returned, as one part. Reasoning with a signature must not be changed."""
+    """The reasoning that a server returned, as one part."""
     fields = {key: value[key] for key in _REASONING if value.get(key)}
     if not fields:
         return ()
@@ -181,7 +181,7 @@ def _text(value: dict[str, Any], key: str, field: str, *, missing: bool = False)
 
 
 def _result(value: dict[str, Any], parts: tuple[Part, ...]) -> ToolResult:
-    """The result in a message. The id may be in a list with one element, which is how SWE-agent writes it."""
+    """The result in a message. SWE-agent writes the call id as a list with one element."""
     ids = value.get("tool_call_ids")
     if "tool_call_id" not in value and isinstance(ids, list) and len(ids) == 1 and isinstance(ids[0], str):
         call_id = ids[0]

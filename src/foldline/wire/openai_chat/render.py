@@ -27,7 +27,7 @@ _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio
 
 
 def render(message: Message, loss: LossCollector) -> list[Any]:
-    """The elements for one message: one for each result, then one for its other parts."""
+    """The elements for one message: one for each result, then one for all other parts of the message."""
     wire = message.wire
     if wire is not None and wire.format == NAME and wire.exact:
         return [wire.value]
@@ -151,7 +151,7 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 
 
 def _own(part: Part) -> dict[str, Any]:
-    """The wire value to which the edits of a part are applied; an empty dict if the part has none in this format."""
+    """The wire value to which the edits of a part are applied; an empty dict if it does not have this format."""
     value = wire_object(part.wire, NAME)
     return {} if is_side_fields(value) or is_call_part(value) else value
 

@@ -1,4 +1,4 @@
-"""Removes fields that a provider refuses from Chat Completions elements.
+"""Removes from Chat Completions elements the fields that a provider refuses.
 
 Other servers accept fields that OpenAI does not know (their own reasoning, cache marks). So such fields are removed
 only from requests to OpenAI's models. The field `index` of a call is removed from all requests, because it is only the

@@ -1,8 +1,8 @@
 """Assembles Chat Completions chunks into a Chat Completions reply.
 
 OpenAI numbers its tool calls. Servers that imitate OpenAI may leave the number out, or give every call the number 0.
-They may also repeat ids and names in every chunk, or put the usage elsewhere. Gateways send `[DONE]` even after they
-lost the connection to their upstream. So only a finish reason ends a reply.
+Such servers may also repeat ids and names in every chunk, or put the usage into another field. Gateways send `[DONE]`
+even after they lost the connection to their upstream. So only a finish reason ends a reply.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _ChatCall:
 class ChatStream:
     """Assembles the first choice from `chat.completion.chunk` values.
 
-    A complete `chat.completion` is used unchanged.
+    If the server sends a complete `chat.completion` instead of chunks, its message is used unchanged.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class ChatStream:
         self.stop = string_at(choice, "finish_reason") or self.stop
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The reply with its first choice. A call that was cut off is left out and reported."""
+        """The reply with its first choice. A call that was cut off is left out and added to `loss`."""
         if not self._begun:
             return None
         message = dict(self._message) if self._message is not None else self._grown()
@@ -168,7 +168,7 @@ class ChatStream:
 def _drop_broken_calls(message: dict[str, Any], loss: LossCollector) -> None:
     """Remove the calls with incomplete input from a reply that was cut off.
 
-    A custom call, whose input is free text, always counts as incomplete.
+    A custom call always counts as incomplete, because its input is free text.
     """
     kept = []
     for call in list_at(message, "tool_calls"):

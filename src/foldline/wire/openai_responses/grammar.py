@@ -30,7 +30,7 @@ _OPEN_CALLS = {"mcp_approval_request": "id", "tool_search_call": "call_id"}
 _OPEN_RESULTS = {"mcp_approval_response": "approval_request_id", "tool_search_output": "call_id"}
 """`_OPEN_CALLS`: the types of calls that need no result. `_OPEN_RESULTS`: the types of the results of these calls.
 
-Both map a type to the name of the field that holds the call id.
+Each of these tables maps a type to the name of the field that holds the call id.
 """
 _RESULTS = tuple(f"{kind}_output" for kind in _CALLS)
 _OTHER_ROLES = {"compaction_trigger": "user", "additional_tools": "system", "configuration_update": "system"}
@@ -75,7 +75,7 @@ def _read_request(elements: list[Any], _body: Mapping[str, Any]) -> PlainRequest
 
 
 def _kind(item: Mapping[str, Any]) -> str:
-    """The type of an item. Messages and references may have none."""
+    """The type of an item. A message or a reference need not have the field `type`."""
     if item.get("type") is not None:
         return string(item["type"])
     return "message" if "role" in item else "item_reference" if "id" in item else ""

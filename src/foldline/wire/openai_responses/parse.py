@@ -1,8 +1,8 @@
 """Parses items of OpenAI's Responses API. Each item becomes one message, which keeps the exact bytes of the item.
 
-OpenAI adds new item types every few months. So tables list the items that are calls for the client, the items that are
-answers, and the fields of both. An unknown item becomes an `Opaque` part. A reply consists of several items (reasoning,
-text, calls); their messages have the reply's id in `Meta.reply`.
+OpenAI adds new item types every few months, so the known types are listed in tables. `CALLS` lists the calls that the
+client runs. `OUTPUTS` lists the results of these calls. An unknown item becomes an `Opaque` part. A reply consists of
+several items (reasoning, text, calls). The message of each of these items has the reply's id in `Meta.reply`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _shell_text(value: dict[str, Any]) -> str:
 
 
 def _is_answered(kind: str, value: dict[str, Any]) -> bool:
-    """False for a tool search without a call id: the server ran it, so no client answers it."""
+    """False for a tool search that the server ran. Such an item has no call id."""
     return not kind.startswith("tool_search") or isinstance(value.get("call_id"), str)
 
 
@@ -225,7 +225,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 
 
 def payload(call: ToolCall) -> Any:
-    """The value of a call's argument field: its text, or the parsed text if this kind of call has JSON arguments."""
+    """The arguments of a call: a text, or a JSON value if this kind of call has JSON arguments."""
     return call.arguments if call.kind in TEXTUAL else loads(call.arguments, field=call.kind)
 
 

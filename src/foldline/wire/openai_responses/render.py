@@ -1,7 +1,6 @@
 """Renders messages as items of OpenAI's Responses API.
 
-New items have no item id. An item id refers to an item that a server stored. A server that did not store the item
-refuses its id.
+New items have no item id, because an item id refers to an item that the server has stored.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def _is_content(part: Opaque, base: dict[str, Any]) -> bool:
 def _message_item(message: Message, parts: list[Part], base: dict[str, Any], loss: LossCollector) -> list[Any]:
     """The message item for text and media.
 
-    The content of a new assistant item is a string, because a list needs an item id.
+    The content of a new assistant item is a string, because an item with a list of content parts needs an item id.
     """
     if not parts:
         return []

@@ -1,7 +1,7 @@
 """Renders calls, results and content as items of OpenAI's Responses API. Each kind of call has its own item types.
 
-An unchanged part is rendered as its own wire value. An edited part is rendered as its wire value with the new fields
-and without the item id. The item id would refer to the old version, which the server stores.
+An unchanged part is rendered as its own wire value. An edited part is rendered as its wire value with the new fields.
+The item id is left out, because it refers to the old version that the server has stored.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Default values for required fields that older versions of the API and some logs leave out."""
 _LISTED_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-"""Types of items whose output must be a string or a list. Codex sometimes logs other outputs. They are converted."""
+"""Types of items whose output must be a string or a list. Codex sometimes logs other outputs, which are converted."""
 _EXECUTIONS = ("server", "client")
 _PHASES = ("commentary", "final_answer")
 
@@ -57,9 +57,9 @@ _PHASES = ("commentary", "final_answer")
 def sendable_item(item: Any) -> Any:
     """The item in a form that the API accepts; the same object if nothing changes.
 
-    An illegal id is removed, and so are fields that must not be null. Required fields that are missing are added. If
-    items of this type need an id, a new id is derived from the old id or from the item. So the same item always gets
-    the same id.
+    An illegal id is removed. A null field is removed if the API refuses null in it. A missing required field is added.
+    If an item of this type needs an id, the new id is derived from the old id or from the item, so that the same item
+    always gets the same id.
     """
     if not isinstance(item, dict):
         return item

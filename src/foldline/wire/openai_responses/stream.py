@@ -1,7 +1,7 @@
 """Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. Some backends do not send this event, or send it with an empty `output`. In
-both cases, the reply is assembled from the events of its items.
+The last event holds the complete response. Some backends do not send this event, or send it with an empty `output`.
+Then the reply is assembled from the events of its items.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class _PartialItem:
 
 
 class ResponsesStream:
-    """Assembles the events from `response.created` to the last event; a complete `response` is used unchanged."""
+    """Assembles the events from `response.created` to the last event.
+
+    If an event holds the complete response, its output is used unchanged.
+    """
 
     def __init__(self) -> None:
         self.stop = ""
@@ -78,7 +81,7 @@ class ResponsesStream:
             self._whole(value["response"], final=kind in _FINAL)
 
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
-        """The response. Incomplete items of a broken stream are left out and reported, except text."""
+        """The response. Incomplete items are left out and added to `loss`, but incomplete text is kept."""
         if not self._response and not self._items:
             return None
         output = (list_at(self._response, "output") if self.stop else []) or self._received_items(cut=cut, loss=loss)
@@ -159,7 +162,7 @@ def _name(item: Any) -> str:
 
 
 def _is_complete_call(item: Any, loss: LossCollector) -> bool:
-    """False for a call that was cut off. The lost call is reported."""
+    """False for a call that was cut off. Such a call is added to `loss`."""
     if not isinstance(item, dict) or item.get("type") not in _CALLS:
         return True
     whole = item["type"] != "function_call" or whole_object(item.get("arguments")) is not None

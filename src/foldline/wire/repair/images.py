@@ -1,9 +1,8 @@
 """Invariant: the provider can read every image.
 
-An image is base64 data of a type that the provider accepts, or an address that it can open. Clients make several
-mistakes. They write `image/jpg` for `image/jpeg`, or state that a JPEG is a PNG. They break base64 text into lines, put
-a data URL where only the data belongs, or name a local file. One such image makes the provider refuse every later
-request.
+An image is base64 data of a type that the provider accepts, or an address that the provider can open. Some clients
+write `image/jpg` for `image/jpeg`, or state that a JPEG is a PNG. Some clients break base64 text into lines, put a data
+URL where only the data belongs, or name a local file. One such image makes the provider refuse every later request.
 """
 
 from __future__ import annotations
@@ -53,10 +52,7 @@ def readable_image(part: Media, grammar: Grammar) -> Media | None:
 
 
 def _is_empty(wire: Wire | None) -> bool:
-    """Whether the wire form of an image is of a type that needs data or an address.
-
-    This function is called for images that have neither. The result is False for a reference to an uploaded file.
-    """
+    """Whether an image that has neither data nor an address is empty. False if it refers to an uploaded file."""
     value = wire.value if wire is not None and isinstance(wire.value, dict) else {}
     source = value.get("source")
     if isinstance(source, dict):

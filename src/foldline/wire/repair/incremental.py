@@ -100,7 +100,7 @@ class RepairedHistory:
         """True if all messages are plain.
 
         A plain message is from the user or the assistant, and holds only visible text. A plain message of the assistant
-        does not directly follow another message of the assistant. It also cannot be a repetition of an earlier reply.
+        does not directly follow another message of the assistant, and cannot be a repetition of an earlier reply.
         """
         before = "user"
         for message in messages:

@@ -69,8 +69,9 @@ class ResultOrder:
     def _split_reply(self, reply: list[RepairEntry]) -> list[list[RepairEntry]]:
         """The messages of `reply`, split into groups. The results of a group's calls are placed after that group.
 
-        The messages in `reply` are consecutive messages of the assistant. They may come from several replies of the
-        provider. The first message of each reply starts a new group if the message before it has an unanswered call.
+        `reply` holds consecutive messages of the assistant. The provider may have sent these messages as several
+        replies. If a message has an unanswered call and the next message is from another reply of the provider, the
+        next message starts a new group.
         """
         if len(reply) == 1:
             return [reply]
@@ -96,9 +97,9 @@ class ResultOrder:
         return slot.answer is None and not slot.dropped and slot.call.kind not in self.context.grammar.open_calls
 
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:
-        """Append `message`, which is the repaired form of the entry.
+        """Append `message` (the repaired form of the entry) to `out`, then the entry's silent messages.
 
-        Then append the entry's messages that render to nothing.
+        A silent message renders to nothing. It stays in the history, so that the report of lost content names it.
         """
         if message is entry.message:
             self.out.append(OutgoingMessage(entry.index, message, side))
@@ -109,7 +110,7 @@ class ResultOrder:
         entry.emitted = True
 
     def _emit_reply(self, reply: list[RepairEntry], place: int) -> None:
-        """Append the messages of a reply, the results of its calls, and the orphan results that the reply held."""
+        """Append the messages of a reply, the results of its calls, and the orphan results in these messages."""
         calls_before = False
         for entry in reply:
             message = self._without_results(entry)
@@ -203,9 +204,9 @@ class ResultOrder:
             self._emit(last, self._resolved(last), "user")
 
     def _entries_in_place(self, place: int, wanted: set[ResultSlot]) -> list[RepairEntry]:
-        """The messages directly after a reply, as long as they hold only results of this reply.
+        """The consecutive messages directly after a reply that hold results of this reply.
 
-        The last of these messages may also hold other parts.
+        Only the last of these messages may also hold other parts.
         """
         found: list[RepairEntry] = []
         missing = len(wanted)

@@ -51,9 +51,9 @@ class CallIndex:
         """The newest call with each id."""
         self.by_id: defaultdict[str, _SlotStack] = defaultdict(_SlotStack)
         self._by_name: defaultdict[tuple[bool, str], _SlotStack] = defaultdict(_SlotStack)
-        """The calls by name. The key also says whether the call has an id: (has an id, name).
+        """The calls by name. Each key is a pair: whether the call has an id, and the name of the call.
 
-        Calls of all names are also under the name "".
+        Every call is also listed under the name "".
         """
         self._indexed = 0
 

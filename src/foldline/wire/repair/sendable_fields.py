@@ -13,7 +13,7 @@ from foldline.wire.repair.context import RepairContext, has_same_parts
 
 
 def with_sendable_fields(index: int, message: Message, context: RepairContext) -> Message:
-    """The message without fields that the provider refuses; the same object if it has none."""
+    """The message without fields that the provider refuses; the same object if it has no such fields."""
     wire, grammar = message.wire, context.grammar
     changed = message
     if wire is not None and wire.exact and wire.format == context.format and type(wire.value) is dict:

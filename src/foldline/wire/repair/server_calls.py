@@ -24,8 +24,8 @@ class ServerCalls(NamedTuple):
     is_running: bool
     """Whether the provider may still run the unanswered server-side calls of the last turn.
 
-    It may if the request ends with the last turn and that turn is paused. It also may if the last turn has calls for
-    the client and the request ends with their results.
+    This is possible in two cases: the request ends with the last turn and this turn is paused, or the last turn has
+    calls for the client and the request ends with the results of these calls.
     """
     callers: set[str]
     """Ids of server-side calls that wait for the client, because they made calls that the client must answer."""

@@ -1,7 +1,7 @@
 """Invariant: no reply ends with thinking.
 
-A reply ends with thinking when a stream breaks off, or when the reply reaches its length limit during the thinking. The
-same happens when a fold removes the rest of the reply.
+A reply ends with thinking in three cases: a stream breaks off, the reply reaches its length limit during the thinking,
+or a fold removes the rest of the reply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from foldline.wire.repair.server_calls import without_places
 def drop_thinking_at_end(out: list[OutgoingMessage], context: RepairContext) -> list[OutgoingMessage]:
     """The messages, without thinking at the end of a reply.
 
-    If a message ends with thinking and the next message of the same reply is sent as another element, both are joined.
+    An element of a request must not end with thinking either. So if a message that ends with thinking would be sent as
+    a separate element, it is joined with the next message of the same reply.
     """
     remaining: list[OutgoingMessage] = []
     followed, later = False, -1

@@ -2,7 +2,7 @@
 
 The items are the conversation; other lines hold the model of a turn, token counts, compactions and rollbacks. A reply
 is a run of consecutive items of the model. The token count of a reply comes after its items (in older versions, before
-them). If a count has the same running total as the last count, it only reports a new rate limit and is ignored.
+them). If a count has the same running total as the count before, it only reports a new rate limit and is ignored.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def sendable(line: Any) -> StoredElements:
 def without_log_fields(entry: dict[str, Any]) -> dict[str, Any]:
     """The item without the fields that only logs have, and without tools whose type the API does not know.
 
-    The item's id stays if results refer to it.
+    The item keeps its id if results refer to this id.
     """
     kind = entry.get("type")
     answered = kind == "mcp_approval_request" or (kind == "local_shell_call" and not entry.get("call_id"))

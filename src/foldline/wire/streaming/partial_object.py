@@ -11,7 +11,7 @@ from typing import Any
 from foldline.errors import WireError
 from foldline.json_text import loads
 
-INCOMPLETE_CALL = "the reply ended inside its input: it did not run"
+INCOMPLETE_CALL = "the reply ended inside the input of the call, so the call did not run"
 """The reason that is reported if a call is missing from a reply."""
 
 
