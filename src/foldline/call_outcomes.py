@@ -22,9 +22,9 @@ _INTERRUPTED = (
     *("[Request interrupted by user", "Command timed out", "Command was killed", "Command was aborted"),
     *(_SIBLING_FAILED, "<tool_use_error>Cancelled"),
 )
-"""The result of an interrupted call begins with one of these texts, or its last line does."""
+"""The beginnings of the first or last line in the result of an interrupted call."""
 _ENDS_CHARS = 4_000
-"""Number of characters that are read at the start of a result, and again at its end."""
+"""Number of characters that are read at the start of a result; as many are read at its end."""
 _LINE_CHARS = 200
 _EXIT_LINE = re.compile(
     r"\W{0,3}(?:(?:process |command )?exit(?:ed)?(?: with)?(?: code| status)?|return ?code)"
@@ -36,19 +36,19 @@ _FRAME_STARTS, _FRAME_END, _FRAME_CHARS = (
     "\nOutput:\n",
     3_000,
 )
-"""Codex prints a frame above the output of a command. These are its possible first words, its last line, and its
-maximum length.
+"""The frame that Codex prints above the output of a command: its possible first words, its last line, and its maximum
+length.
 """
 _FRAME_STATUS = re.compile(r"^(?:Process exited with|Exit) code:? (-?\d{1,3})$", re.MULTILINE)
 _PIPE = re.compile(r"(?<!\|)\|(?![|&])|\|&")
 _SEVERAL = re.compile(r"\|\||;|(?<![&>])&(?![&>\d])|\n")
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"(?:[^\"\\]|\\.){0,2000}\"")
 _LATE_OUTPUT = re.compile(r"\|\s*(?:tail|tee|cat)\b[^|;&]*")
-"""Filters such as `tail` that pass on the last line of their input. The last line then still comes from the program."""
+"""Filters, such as `tail`, whose last line of output is the last line of their input."""
 _ANSWERING_PROGRAMS = frozenset({"grep", "rg", "egrep", "diff", "cmp", "test", "[", "which", "pgrep", "ls", "git"})
-"""Programs whose exit status 1 may mean "no" and not a failure."""
+"""Programs that also return exit status 1 for the answer "no", which is no failure."""
 _READING_PROGRAMS = frozenset({"cat", "head", "less", "more", "tail"})
-"""Programs that print a file. The last line of the file may be the last line of another program's output."""
+"""Programs that print a file. The file may contain the output of another program, so its last line proves nothing."""
 _PROGRAM = re.compile(r"(?:^|&&|\bsh -c ['\"]|\bbash -c ['\"])\s*+([^\s'\"]++)")
 """Matches the first word of a command at the start, after `&&`, or in the argument of `sh -c` or `bash -c`."""
 _PASSED_LINE = re.compile(
@@ -127,15 +127,14 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
 
 
 def output_of(text: str) -> str:
-    r"""The output in a result of Codex, without the frame around it. If the frame has an exit status, it becomes the
-    first line.
+    r"""The output in a result of Codex, without the frame. If the frame has an exit status, the returned text begins
+    with a line that contains this status.
 
     The frame is a JSON object with the output and its metadata, or some lines above the output. A result without a
     frame is returned unchanged.
 
     >>> output_of('{"output":"a\\nb","metadata":{"exit_code":2}}')
     'Exit code: 2\na\nb'
-
     """
     if text.startswith("{") and '"metadata"' in text:
         try:
@@ -184,7 +183,7 @@ def _run_status(command: str, exit_status: int | None, text: str, last: str, *, 
 
 
 def _proves_all(bare: str) -> bool:
-    """Whether the exit status of a command line covers all its commands.
+    """Whether exit status 0 of a command line proves that all its commands succeeded.
 
     This is so if each command runs only after all earlier commands succeeded.
     """

@@ -64,8 +64,9 @@ def openai(
 ) -> Digester:
     """A digester at an OpenAI-compatible endpoint.
 
-    `tools` are the session's tools, needed only for calls with a cached prefix. `extra` is added to every request body.
-    `options` are fields of `Digester`: `window`, `reply`, `reasoning`.
+    `tools` are the session's tools; they are needed only if the digest request begins with the session's view
+    (`digest_shared`). `extra` is added to every request body. `options` are fields of `Digester`: `window`, `reply`,
+    `reasoning`.
     """
     client = _client("openai", "OpenAI", model, base_url, api_key)
     is_openai = client.base_url.host == "api.openai.com"
@@ -124,7 +125,7 @@ def anthropic(
 
 
 def digester_of(given: Digester | Callable[[DigesterCall], Any] | None) -> Digester | None:
-    """The digester itself. For a function, a digester that calls the function."""
+    """The given digester. If a function is given, a digester that calls this function."""
     if given is None or isinstance(given, Digester):
         return given
     if not callable(given):
@@ -241,7 +242,7 @@ def reply_of(reply: Any) -> DigesterReply:
 
 
 def _continue_view(call: DigesterCall, format: str, tools: Sequence[Any]) -> dict[str, Any]:
-    """The request body of a digester call that continues the session: its view, then the prompt as a user turn."""
+    """The request body of a digester call that begins with the session's view. The prompt follows as a user message."""
     messages = repair([*call.prefix, user(f"{call.system}\n\n{call.text}")], format).messages
     return {**place(render(messages, format)).body, **({"tools": list(tools)} if tools else {})}
 

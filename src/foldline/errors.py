@@ -60,10 +60,7 @@ class WireError(InputError):
         self.reason = message
 
     def at(self, *, file: str = "", line: int = 0) -> WireError:
-        """The same error with this file and line added.
-
-        If the error already names a file or a line, its own value is kept.
-        """
+        """The same error, with `file` and `line` added if the error does not name a file or a line yet."""
         return WireError(self.reason, file=self.file or file, line=self.line or line, field=self.field, hint=self.hint)
 
 

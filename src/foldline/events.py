@@ -16,29 +16,29 @@ KINDS: dict[str, tuple[tuple[str, ...], str]] = {
     "measured": (("tokens", "usable"), "the request was measured, before any fold"),
     "corrected": (
         ("reported", "expected", "ratio"),
-        "agreeing usage figures replace an estimate that is off by more than its margin. `ratio`: reported / expected",
+        "agreeing usage figures differ much from the estimate, so foldline uses them. `ratio`: reported / expected",
     ),
     "assumed": (("window", "reason"), "the model's window is a guess; emitted once for each model"),
     "warned": (("reason",), "a rule with the action `warn` or `pause` begins to fire"),
     "planned": (("cut", "reason"), "a fold will be made"),
-    "started": (("cut", "by"), "the digest is being written: `by` names the model, or is `local`"),
+    "started": (("cut", "by"), "a digest is being written; `by` is the name of the model, or `local`"),
     "committed": (
         ("cut", "before", "after", "by", "thinking_left_out"),
         "the fold is in the record; `before` and `after` are the tokens of the request",
     ),
     "skipped": (("reason",), "a fold was due or requested, but was not made"),
     "failed": (("cause",), "the model wrote no usable digest, or a background fold failed"),
-    "pruned": (("results",), "large results became stubs, on arrival or at a fold"),
+    "pruned": (("results",), "large results became stubs, before they were sent for the first time or at a fold"),
     "unbound": (
         ("messages",),
-        "thinking is left out, because it belongs to other messages, tools or another model (see also `committed`)",
+        "thinking is left out, because it was written after other messages, with other tools or by another model",
     ),
     "repaired": (("messages",), "added messages break a rule of the provider; the view is repaired"),
     "interrupted": (("stop", "lost"), "a streamed reply ended too early; what was received is in the session"),
     "recalled": (("handle", "tokens"), "`recall` returned messages"),
     "truncated": (("sent", "read"), "the proxy saw that the provider read far fewer tokens than were sent"),
 }
-"""All kinds of events: the names of their facts, and when they are emitted."""
+"""For each kind of event: the names of its facts, and when the event is emitted."""
 
 TRACE = "opentelemetry.trace"
 """The name of OpenTelemetry's module. If the program has imported it, events are added to the current span."""

@@ -115,8 +115,9 @@ def fit(  # noqa: PLR0913 (all but one are keyword-only)
     minus the tokens that are reserved for the reply. `format` is a wire format; by default, the format is detected.
     `digester` writes the digest with a model. You can append to the returned list, or pass the whole history every
     time. In both cases, the beginning of the result changes only when more messages must be folded. If the list ends
-    with a tool call, the call stays open: append its result before you send the list. Raises `ViewTooLarge` if the
-    first prompt and the newest messages do not fit, and `InputError` if no message has content.
+    with a tool call, the returned list ends with this call, too: append the result of the call before you send the
+    list. Raises `ViewTooLarge` if the first prompt and the newest messages do not fit, and `InputError` if no message
+    has content.
     """
     _check(messages, budget)
     chosen = policy_of(policy)

@@ -22,21 +22,22 @@ COMPACTIONS = {
     "client": "compacted by the client",
     "provider": "compacted by the provider",
 }
-"""Who may compact a conversation without foldline, each with the reason of the fold that records the compaction."""
+"""Who can compact a conversation without foldline; for each of them, the reason of the fold that records such a
+compaction.
+"""
 
 
 class Compactions(NamedTuple):
-    """The compactions of a session that were made by the agent, by the client or by the provider.
-
-    foldline did not make these compactions. It recorded them as folds.
-    """
+    """The compactions of a session that the agent, the client or the provider made. foldline recorded them as folds."""
 
     by: str
     """`agent`, `client` or `provider`."""
     folds: int
-    """The number of folds that record them. If an agent's file has several compactions, one fold records them all."""
+    """The number of folds that record these compactions. If an agent's file has several compactions, one fold records
+    them all.
+    """
     messages: int
-    """The number of messages that they removed."""
+    """The number of messages that these compactions removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,8 @@ class Loss:
     kept: int
     """Number of facts that the digest shows."""
     carried: int = 0
-    """Number of facts that the model left out of its text and that foldline appended to it. They are included in
-    `kept`.
+    """Number of facts that foldline appended to the model's text, because the text lacked them. `kept` includes these
+    facts.
     """
     missing: tuple[str, ...] = ()
     """At most `LISTED_FACTS` facts that the digest does not show, the most important first; `recall` finds them."""
@@ -126,7 +127,7 @@ class Digest:
     compaction block), or the name of a model.
     """
     cause: str = ""
-    """Why foldline wrote the digest instead of the requested model; "" in all other cases."""
+    """Why foldline wrote the digest, although a model was requested; "" in all other cases."""
     loss: Loss | None = None
     usage: Usage | None = None
     """Token usage of all requests that were made to write this digest."""
@@ -158,14 +159,15 @@ class Fold:
     carried_tokens: int = 0
     stubs: Mapping[int, tuple[Message, int]] = field(default_factory=dict)
     removed: tuple[int, ...] = ()
-    """Indexes of the notes after the cut that left with this fold, because their pins had been removed."""
+    """Indexes of the notes after the cut that this fold removes, because their pins were removed before."""
     reason: str = ""
     made_at: int = 0
     """Number of messages of the session when the fold was made."""
     before: int = 0
     after: int = 0
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """Corrections of the token estimates, computed from the provider's usage figures, and the model that they are for.
+    """Corrections of the token estimates, computed from the provider's usage figures, and the model whose estimates
+    they correct.
 
     A reopened session starts with these corrections.
     """
@@ -211,10 +213,7 @@ class Fold:
 
 
 def compactions(folds: Iterable[Fold]) -> tuple[Compactions, ...]:
-    """The compactions that foldline recorded but did not make: one value each for agent, client and provider.
-
-    If the agent (or the client, or the provider) made no compaction, there is no value for it.
-    """
+    """The compactions that foldline recorded but did not make: at most one value for each key of `COMPACTIONS`."""
     found: dict[str, Compactions] = {}
     for fold in folds:
         if by := fold.compacted_by:

@@ -66,10 +66,12 @@ _CORRECTING_WORDS = re.compile(
     r"\b(?:i (?:said|told you|asked)|not what i|that'?s (?:wrong|not)|instead of|must (?:not|never))\b", re.IGNORECASE
 )
 _IN_CORRECTING_WORDS = ("i said", "i told", "i asked", "what i", "s wrong", "s not", "instead", "must n")
-"""Every match of `_CORRECTING_WORDS` contains one of these words. Searching for them first is faster."""
+"""Every match of `_CORRECTING_WORDS` contains one of these words. A search for these words is made first, because it is
+faster.
+"""
 _AFTER_COMMENT, _CLARIFICATION = "\n\nNote: The user's next message may", "The user wants to clarify these questions."
-"""The starts of two texts. The agent program adds the first text after the user's words, and writes the second in place
-of the user's words.
+"""The beginnings of two texts. The agent program adds the first text after the user's words, and writes the second text
+in place of the user's words.
 """
 
 

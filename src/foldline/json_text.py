@@ -22,7 +22,7 @@ _INDENT = re.compile(r"^([ \t]+)\"", re.MULTILINE)
 _WAS_EMPTY = " "
 """`put` writes this text after the first item of a container that was empty.
 
-If `cut` later removes the item, this text tells it to keep the empty container.
+If `cut` later removes the item, `cut` recognises this text and keeps the empty container.
 """
 _space = re.compile(r"[ \t\n\r]*").match
 _decode: _Decode = json.JSONDecoder().raw_decode
@@ -301,8 +301,8 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
 
 
 def _format_item(text: str, key: str, value: Any, newline: str, base: str | None) -> str:
-    """The text of a new item. It is one line if `base` is None; otherwise, `base` is added to the indentation of its
-    lines.
+    """The text of a new item. If `base` is None, the text is one line; otherwise, each of its lines is indented by
+    `base`.
     """
     json_value = json.dumps(value, ensure_ascii=False, indent=None if base is None else _indent(text))
     return (f'"{key}": ' if key else "") + json_value.replace("\n", newline + (base or ""))

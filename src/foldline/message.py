@@ -147,7 +147,7 @@ class Meta:
     reply: str = ""
     """The provider's id of the model reply that contains the message. A reply may consist of several messages.
 
-    If a reply has no id, the session makes one, provided that it knows which view the reply answers.
+    If a reply has no id, and the session knows which view the reply answers, the session makes an id.
     """
     model: str = ""
     stop: str = ""
@@ -197,7 +197,7 @@ class Message:
     @property
     def is_prompt(self) -> bool:
         """Whether the message asks for a reply: its role is user, it has no kind, and it contains more than tool
-        results. The agent program may have written it; see `human_input.is_human_prompt`.
+        results. A person or the agent program wrote it (see `human_input.is_human_prompt`).
         """
         return (
             self.role == "user"
@@ -214,10 +214,10 @@ class Message:
 
 
 def joined_reply(messages: Sequence[Message]) -> Message | None:
-    """A reply that its wire format splits into several messages, as one message; None if there are no messages.
+    """One message with the parts of all messages of a reply; None if there are no messages.
 
-    OpenAI Responses has an item for each text and for each call. The joined message is for reading only: it has no wire
-    form.
+    Some wire formats split a reply: OpenAI Responses has an item for each text and for each call. The joined message is
+    for reading only: it has no wire form.
     """
     if len(messages) < 2:
         return messages[0] if messages else None

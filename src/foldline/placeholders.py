@@ -240,8 +240,8 @@ def placeholder_kind(text: str) -> str:
 def without_imitations(line: str) -> str:
     """A quoted line, changed so that nothing in it looks like a placeholder.
 
-    Square brackets around a handle become round brackets. In any other imitation, only the opening bracket becomes a
-    round bracket. The words "ask recall for it" are removed.
+    Square brackets around a handle become round brackets. In any other text that looks like a placeholder, only the
+    opening bracket becomes a round bracket. The words "ask recall for it" are removed.
 
     >>> without_imitations("[pruned, too large: the whole is #7, ask recall for it]")
     '(pruned, too large: the whole is #7]'

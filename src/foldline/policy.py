@@ -142,9 +142,10 @@ class Policy:
     keep_tokens: int = 0
     """Floor: number of newest tokens that stay verbatim."""
     keep_ratio: float = 0.0
-    """Floor: like `keep_tokens`, as a share of the usable window. The larger of the two applies.
+    """Floor: number of newest tokens that stay verbatim, as a share of the usable window. The larger of `keep_tokens`
+    and `keep_ratio` applies.
 
-    If whole atoms would make the view larger than `target_ratio`, this floor treats an atom as with `snap="forward"`.
+    If a whole atom would make the view larger than `target_ratio`, the atom is folded, as with `snap="forward"`.
     """
     keep_messages: int = 0
     """Floor: number of newest messages that stay."""
@@ -180,7 +181,9 @@ class Policy:
     digest_system_prompt: str = ""
     """The system prompt for the model that writes digests, if `digest_form` is cumulative. Empty: foldline's own."""
     digest_user_prompt: str = ""
-    """Like `digest_system_prompt`, for the user prompt. `{messages}` and `{previous_summary}` are filled in."""
+    """Like `digest_system_prompt`, for the user prompt. `{messages}` is replaced by the folded messages, and
+    `{previous_summary}` by the earlier summary.
+    """
     digest_model: str = ""
     """The model that writes digests. Empty: the digester's own model."""
     digest_seconds: int = 120
@@ -188,8 +191,8 @@ class Policy:
     digest_shared: bool = False
     """Begins the digest request with the session's view if the provider's cache makes such a request cheaper."""
     coverage_ratio: float = 0.5
-    """The smallest share of the facts that a digest by a model must show. If it shows less, names are added, within
-    `digest_tokens`.
+    """The smallest share of the facts that a digest by a model must show. If the digest shows less, foldline adds
+    missing names, as far as `digest_tokens` allows.
     """
     on_failure: Literal["local", "keep"] = "local"
     """What happens if a model fails to write a digest.
@@ -203,13 +206,14 @@ class Policy:
 
     # Pruning
     prune_arrival_tokens: int | None = None
-    """Tool results of this size or more become stubs before they are sent for the first time."""
+    """Tool results of this many tokens or more become stubs before they are sent for the first time."""
     prune_arrival_ratio: float | None = None
     """Like `prune_arrival_tokens`, as a share of the usable window."""
     prune_fold_tokens: int | None = None
-    """At a fold, kept results of this size or more become stubs, unless a floor protects them."""
+    """At a fold, results of this many tokens or more in the kept messages become stubs, unless a floor protects them.
+    """
     prune_superseded: bool = False
-    """At a fold, if a file was read twice, the older result becomes a stub."""
+    """At a fold, if a file was read twice, the result of the earlier read becomes a stub."""
     prune_repeats: bool = False
     """At a fold, content that occurs again later is replaced by a reference to the later occurrence."""
     prune_protect: tuple[str, ...] = ()
@@ -217,7 +221,7 @@ class Policy:
     preview_chars: int = 1_600
     """The number of characters that a stub shows at most."""
     preview_lines: int = 24
-    """The number of lines that a stub shows at most. `preview_chars` applies, too."""
+    """The number of lines that a stub shows at most. A stub also keeps to `preview_chars`."""
 
     # Sending
     bound_thinking: Literal["strip", "drop_block"] = "strip"
@@ -426,7 +430,7 @@ def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
 def _check_window(policy: Policy) -> None:
     """Raise `ConfigError` if no usable window is left, or if `keep_tokens` exceeds the usable window.
 
-    The same error is raised if the target is above the limit of a rule.
+    `ConfigError` is also raised if the target is above the limit of a rule.
     """
     if policy.window_tokens is not None and policy.window_tokens <= (policy.reply_tokens or 0) + policy.reserve_tokens:
         raise no_usable_window(policy.window_tokens, policy.reply_tokens or 0, policy.reserve_tokens)

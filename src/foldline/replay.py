@@ -3,7 +3,7 @@
 For every reply, the request is built from the messages before the reply, with the same engine as a live session. If the
 prompt cache has not expired, the common prefix of two consecutive requests is read from the cache. The rest is written
 to the cache. The cost without folds is computed, too. The usage figures in the log are those of the agent's own
-requests. So they are used only to compute the size of the agent's system prompt and tools. The agent's own digests are
+requests, so they are used only to compute the size of the agent's system prompt and tools. The agent's own digests are
 left out.
 """
 
@@ -87,11 +87,11 @@ class Replay:
     refusal: str = ""
     """Why the largest refused request cannot fit; "" if no request was refused."""
     remedy: str = ""
-    """What would make that request fit."""
+    """What would make the largest refused request fit."""
     refused_parts: dict[str, int] = field(default_factory=dict)
-    """The tokens of that request by block, and the margin of the estimate."""
+    """The tokens of the largest refused request by block, and the margin of the estimate."""
     largest_message: int = 0
-    """Number of the largest message in that request; 0 if no request was refused."""
+    """Number of the largest message in the largest refused request; 0 if no request was refused."""
     largest_message_tokens: int = 0
     over: int = 0
     """Number of sent requests that are larger than the window, counted with the model's own counter."""
@@ -112,16 +112,16 @@ class Replay:
     usable: int = 0
     """The largest request allowed, in tokens."""
     ceiling: int = 0
-    """The largest estimate that is sent. It is lower than `usable` by the margin of an estimate."""
+    """The largest estimated size of a request that is sent. It is lower than `usable` by the margin of estimates."""
     folds_at: int = 0
-    """The estimate at which the policy folds; 0 if the size of a request is never the reason for a fold."""
+    """The estimated size of a request at which the policy folds; 0 if no rule depends on the size of a request."""
     cost: float | None = None
     """Cost of all requests; None if the model's prices are unknown."""
     cost_everything: float | None = None
     facts: int = 0
     """Number of facts in the folded messages, from the loss report of the last fold; 0 if there is none."""
     kept: int = 0
-    """Number of these facts that the last digest shows."""
+    """Number of facts of the folded messages that the last digest shows."""
     sizes: tuple[int, ...] = ()
     """Tokens of each request; 0 for a refused request."""
 
@@ -153,8 +153,8 @@ def replay(
 ) -> Replay:
     """Replay one session. If the policy sets no window, the window that the transcript names is used.
 
-    `system_tokens` are added to every request, for a system prompt and tools that are not in the transcript. By
-    default, their number is the reported usage minus the tokens of the messages and tools in the transcript.
+    `system_tokens` is added to the size of every request, for a system prompt and tools that are not in the transcript.
+    By default, it is the reported usage minus the tokens of the messages and tools in the transcript.
     """
     tools = request_tools(transcript)
     if system_tokens is None:

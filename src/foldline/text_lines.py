@@ -35,8 +35,8 @@ _BLANK_BYTES = _BOM_BYTES + b" \t\r\0"
 Tee: TypeAlias = Callable[[bytes], None]
 """A function that receives every chunk before the chunk is split into lines.
 
-A chunk of less than `CHUNK_BYTES` means that no more data is waiting. So an empty chunk is passed if no data follows a
-chunk of full size. An empty chunk is also passed whenever a followed file stops growing.
+A chunk of less than `CHUNK_BYTES` means that no more data is waiting. So if no data follows a chunk of `CHUNK_BYTES`,
+or if a followed file stops growing, the function receives an empty chunk.
 """
 
 
@@ -252,7 +252,7 @@ def _open(path: str) -> BufferedReader:
 
 
 def _open_growing(path: str) -> BufferedReader:
-    """Open a file that is to be followed. Raises `WireError` if it is compressed."""
+    """Open a file that is to be followed. Raises `WireError` if the file is compressed."""
     stream = _open(path)
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and stream.peek(len(_GZIP)).startswith(_GZIP):
         stream.close()

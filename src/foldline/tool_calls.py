@@ -53,7 +53,9 @@ _CHECK_WORDS = (
     *("test", "build", "vet", "lint", "check", "tox", "nox", "clippy"),
     *("jest", "tsc", "mypy", "ruff", "mocha", "spec", "playwright"),
 )
-"""Every command that `_CHECK` matches contains one of these words. Searching for them first is faster."""
+"""Every command that `_CHECK` matches contains one of these words. A search for these words is made first, because it
+is faster.
+"""
 _CHECK = re.compile(
     r"\b(?:go (?:test|build|vet)|pytest|py\.test|unittest|tox|nox|cargo (?:test|build|check|clippy)|npm (?:run )?test|"
     r"npx (?:jest|vitest|tsc|playwright|eslint)|yarn (?:run )?test|pnpm (?:run )?test|jest|vitest|mocha|tsc|mypy|ruff|"
@@ -71,9 +73,7 @@ class InterpretedCall(NamedTuple):
     """What a call does."""
 
     kind: str = ""
-    """`read`, `edit` (the call changes a file or writes a whole one), `run` (it runs a command), or "" for anything
-    else.
-    """
+    """`read`, `edit` (the call changes or writes a file), `run` (the call runs a command), or "" for any other call."""
     path: str = ""
     """The file that the call reads or changes."""
     command: str = ""
@@ -97,7 +97,7 @@ class InterpretedCall(NamedTuple):
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
-    """The arguments of a call; None if they are not JSON. A value that is not an object is returned under `value`."""
+    """The arguments of a call; None if they are not JSON. If they are no JSON object, the result is `{"value": …}`."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -205,8 +205,8 @@ def shell_command(arguments: dict[str, Any]) -> str:
 def command_of(arguments: dict[str, Any], keys: Iterable[str] = _COMMANDS) -> str:
     """The command or program that a call runs; "" for other calls.
 
-    If the arguments contain a path and the command is one word, the word names an operation of the tool. Then "" is
-    returned. The same holds for a command that only applies a patch, because such a call is an edit.
+    If the arguments contain a path and the command is one word, the result is "", because the word then names an
+    operation of the tool. For a command that only applies a patch, the result is "", because such a call is an edit.
     """
     command = _command_text(arguments, keys)
     return "" if _applies_patch(command) else command

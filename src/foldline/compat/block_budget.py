@@ -168,7 +168,7 @@ class PromptAssembler:
         )
 
     def _caps(self, count: int, format: str) -> AgentConfig:
-        """The settings for a list of this format.
+        """The settings for a prompt in this format, with a history of `count` messages.
 
         If the list must begin with a user message, the caps are lowered by the size of the marker for omitted messages.
         """

@@ -38,7 +38,8 @@ _UNLIMITED = PRESET.but(window_tokens=10**15, reply_tokens=0, prune_arrival_toke
 A compaction has its own threshold. The window limit applies only in `transform`.
 """
 _MAX_GAIN_RATIO = 0.999_999
-"""The largest `min_gain_ratio` that is used. A `min_savings_ratio` of 1.0, which the design allows, is lowered to it.
+"""The largest `min_gain_ratio` that is used. The design allows a `min_savings_ratio` of 1.0, which is lowered to this
+value.
 """
 _SUMMARY_SHARE = 8
 """Divisor: a summary is expected to have at most `autocompact_threshold // _SUMMARY_SHARE` tokens.
@@ -277,9 +278,9 @@ def plan_compaction(
 def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -> Any:
     """The messages with a summary in place of the covered messages and of the previous summary.
 
-    Returns the same list in three cases. The text is no summary (blank, a tool call, an error text, a request for the
-    conversation). The text is not smaller than the messages that it replaces. Or the messages before the boundary have
-    changed since the plan was made; messages that were appended since then do not matter.
+    Returns the same list if `summary` is no summary (blank, a tool call, an error text, a request for the
+    conversation), if it is not smaller than the messages that it replaces, or if the messages before the boundary have
+    changed since the plan was made. Messages that were appended since then do not matter.
     """
     caller = CallerMessages(messages)
     if _key(caller.messages[: plan.boundary]) != plan.boundary_key:

@@ -2,10 +2,10 @@
 
     messages, state = compact(messages, policy, digester=digester, state=state)
 
-The summary is cumulative: each prompt contains the previous summary. Hidden messages are not shown to the model. The
-saving is estimated before the model is called, and measured afterwards. If the saving is too small, or if the model
-fails, the messages stay unchanged. The next attempt is made only after some messages were added. Without a digester,
-nothing is compacted. Use `transform` to truncate the messages instead.
+The summary is cumulative: each prompt contains the previous summary. Messages that are internal to the agent program
+(`Meta.hidden`) are not shown to the model. The saving is estimated before the model is called, and measured afterwards.
+If the saving is too small, or if the model fails, the messages stay unchanged. The next attempt is made only after some
+messages were added. Without a digester, nothing is compacted. Use `transform` to truncate the messages instead.
 """
 
 from __future__ import annotations
@@ -68,16 +68,18 @@ class CompactionState:
     """The number of messages at the time of the last attempt that changed nothing."""
 
     def is_cooling_down(self, count: int) -> bool:
-        """Whether the next attempt must wait, because the last attempt failed recently."""
+        """Whether the next attempt must wait, because the last attempt changed nothing and only a few messages were
+        added since then. `count` is the number of messages now.
+        """
         return bool(self.refused) and count < self.refused_at + PRESET.cooldown_messages
 
 
 def summarizer_model(config: CompactionConfig, model: str) -> str:
     """The name of the model that writes summaries: `summary_model`, or by default the agent's own model.
 
-    If `summary_model` and the agent's own model are both in the model table, they must be from the same vendor. The
-    name is then returned without the prefix and suffix that a platform adds. If one of the two models is not in the
-    model table, nothing is checked.
+    If `summary_model` and the agent's own model are both in the model table, they must be from the same vendor, and the
+    name is returned without the prefix and suffix that a platform adds. If one of the two models is not in the model
+    table, nothing is checked.
     """
     wanted = config.summary_model
     if not wanted:

@@ -52,7 +52,7 @@ The limit is so large that it never applies, because this design limits only his
 _DETECTABLE = tuple(name for name in FORMATS if name != PLAIN)
 """All formats except `PLAIN`, which is assumed for a message with only a role and a text.
 
-Once one of these formats is detected, all later dicts are read in the same format.
+Once one of these formats is detected, all later dicts are read in the detected format.
 """
 
 Summarize = Callable[[Sequence[Any], str], str]

@@ -1,8 +1,8 @@
 """Decides which requests the page answers, and adds headers to every response.
 
-Without a token, only requests from this machine are answered, and only if the header `Host` names this machine.
-Otherwise another site's page could read the API if the site's host name resolves to 127.0.0.1 (DNS rebinding). A call
-that changes something must be JSON, have the header `X-Foldline`, and come from the page itself. A form or a script of
+Without a token, only requests from this machine are answered, and only if the header `Host` names this machine. The
+check of `Host` is needed because the host name of another site may resolve to 127.0.0.1 (DNS rebinding). A call that
+changes something must be JSON, have the header `X-Foldline`, and come from the page itself. A form or a script of
 another site cannot send such a call.
 """
 

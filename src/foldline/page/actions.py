@@ -53,12 +53,12 @@ class PageActions:
         found = opened.preview(before=before, force=force, instructions=instructions)
         if found is None:
             return {"id": "", "skip_reason": without_secrets(opened.skip_reason)}
-        cache = self.sources.reader(**where).cache_of(opened.state)  # with the same times as the advice
+        cache = self.sources.reader(**where).cache_of(opened.state)  # with the same times as in `advice`
         found = preview_of(opened.state, found.fold, found.record, cache)
         return {"id": self._keep(found), "skip_reason": "", **_preview_row(found)}
 
     def revise(self, *, preview: str, digest: str, **where: str) -> dict[str, Any]:
-        """What the fold of a preview would do with another digest. Nothing is changed."""
+        """The preview, computed again with `digest` as its digest. Nothing is changed."""
         return _preview_row(self._session(**where).revise(self._previewed(preview), digest))
 
     def _previewed(self, name: str) -> Preview:
@@ -87,7 +87,7 @@ class PageActions:
         return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
 
     def unfold_preview(self, **where: str) -> dict[str, Any]:
-        """What taking back the newest fold would do. Nothing is changed."""
+        """What undoing the newest fold would do. Nothing is changed."""
         opened = self._session(**where)
         opened.refresh()
         snapshot, log = opened.record.snapshot(), self.sources.reader(**where).log()
@@ -126,7 +126,7 @@ class PageActions:
         }
 
     def refold(self, **where: str) -> dict[str, Any]:
-        """Restore the fold that was taken back last."""
+        """Restore the fold that was undone last."""
         opened = self._session(**where)
         opened.refold()
         load = opened.load()
@@ -136,8 +136,8 @@ class PageActions:
         """Pin messages or a text.
 
         If the view does not show a message unchanged, a note with the text of the message is pinned instead. In the
-        answer, `messages` has the numbers of the pinned messages and notes, and `added` the numbers of the new notes. A
-        note that is not new is shown again in its old place.
+        answer, `messages` has the numbers of the pinned messages and notes, and `added` the numbers of the new notes.
+        If the session already has such a note, the note is shown again in its old place.
         """
         opened = self._session(**where)
         length = len(opened)
@@ -162,9 +162,9 @@ class PageActions:
         """Remove a pin. A note that was added only to be pinned leaves the request at once.
 
         In the answer, `message` is the number of the message that was pinned. If this message is a note that repeats
-        another message, `copy_of` is the number of the other message; else None. `left` says whether the message left
-        the request. `kept_by` says why it stays in every request although it is not pinned any more (`system` or
-        `policy`); else it is "".
+        another message, `copy_of` is the number of the other message; else None. `left` says whether the pinned message
+        left the request. If the pinned message stays in every request although its pin is removed, `kept_by` says why
+        (`system` or `policy`); else it is "".
         """
         opened = self._session(**where)
         if name not in opened.pins:

@@ -23,7 +23,8 @@ _WORDS = 120
 
 
 def advice(reader: SessionReader) -> dict[str, Any]:
-    """The messages that are worth folding. Those whose fold pays back soonest come first, then the largest.
+    """The messages that are worth folding. They are sorted by the number of requests after which their fold has paid
+    off, then by size.
 
     Each row says what a fold that removes the message would do. `pays_with` is the number of requests after which the
     fold has saved what it cost; None if this is unknown, or if the fold would never save as much. `cache` is the state
@@ -48,7 +49,7 @@ def _rank(row: dict[str, Any]) -> tuple[bool, bool, int, int]:
 
 
 def _candidates(timeline: Timeline, least: int) -> dict[int, tuple[str, str]]:
-    """The messages to list, by index: why each is listed, as a word (such as `repeated`) and as a text."""
+    """For each message to list, by index: the reason why it is listed, as a word (such as `repeated`) and as a text."""
     stop = timeline.tail
     live = [
         index for index in range(timeline.cut, stop) if index not in timeline.pins and timeline.tokens(index) >= least
@@ -97,7 +98,7 @@ def _repeated(timeline: Timeline) -> Iterator[tuple[int, int]]:
 
 
 def cut_after(state: State, index: int) -> int:
-    """The first cut after a message. A fold with this cut removes the message, its whole step and everything before."""
+    """The first cut after a message. A fold with this cut removes all messages up to the end of the message's step."""
     return state.timeline.first_cut(state.policy.atom, index + 1)
 
 

@@ -33,7 +33,7 @@ from foldline.recall.search import RecallQuery, search, search_owners
 _CACHED = 256
 """Maximum number of answers in the cache."""
 _PASSAGE_TOKENS = 600
-"""Token limit of a search for each wanted passage. A passage may be longer if others are shorter."""
+"""A search is limited to this number of tokens times the number of wanted passages."""
 
 
 class PageApi:
@@ -86,7 +86,7 @@ class PageApi:
         return {**report, "owner": where["owner"], "can_change": self.sources.can_change(where["owner"])}
 
     def outline(self, **where: str) -> dict[str, Any]:
-        """The folds, pins and settings of a session, without its size."""
+        """The folds, pins and settings of a session, but not its size."""
         outline = self._cached(session_outline, **where)
         return {**outline, "owner": where["owner"], "can_change": self.sources.can_change(where["owner"])}
 
@@ -209,7 +209,7 @@ class PageApi:
 
 
 def _has_own_fold(reader: SessionReader) -> bool:
-    """Whether foldline ever folded a session, even if all its folds were taken back."""
+    """Whether foldline ever folded a session, even if all folds were undone."""
     return any(not reader.fold(one.reference).compacted_by for one in reader.fold_history().folds)
 
 
@@ -240,7 +240,7 @@ def _has_copy_of(passage: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _recall_answer(query: str, results: int, found: RecallResult) -> dict[str, Any]:
-    """The first passages that were found. `has_more` says whether there are more than `results`."""
+    """The first `results` passages that were found. In the answer, `has_more` says whether more passages were found."""
     answer: dict[str, Any] = {"query": query, **found.to_dict(), "has_more": len(found) > results}
     rows = [{**row, "owner": one.owner} for row, one in zip(answer["results"], found, strict=True)]
     shown: dict[str, Any] = without_secrets({**answer, "results": rows[:results]})

@@ -91,7 +91,7 @@ def _endpoint(operation: Operation) -> Callable[[Request], Any]:
 
 
 def _json(request: Request, value: Any) -> Response:
-    """The response with the answer. If the client already has this version, the response is 304 without a body."""
+    """The response with an answer. If the client already has this answer, the response has status 304 and no body."""
     version = value.get("version") if isinstance(value, dict) else None
     headers = {"cache-control": "no-store"}
     if version:
@@ -106,7 +106,7 @@ async def _body(request: Request) -> dict[str, Any]:
     async for chunk in request.stream():
         size += len(chunk)
         if size > MAX_BODY_BYTES:
-            raise InputError(f"the body has more than {MAX_BODY_BYTES:,} bytes", hint="send a smaller one")
+            raise InputError(f"the body has more than {MAX_BODY_BYTES:,} bytes", hint="send a smaller body")
         chunks.append(chunk)
     try:
         value = json.loads(b"".join(chunks))

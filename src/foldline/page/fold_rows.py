@@ -23,7 +23,7 @@ _DIFF_LINES = 2_000
 def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
     """All folds of a session, oldest first, without the texts of their digests.
 
-    Folds that were taken back are included.
+    Folds that were undone are included.
     """
     rows = [_row(reader, number, one) for number, one in enumerate(reader.fold_history().folds, start=1)]
     for row in rows:
@@ -33,7 +33,7 @@ def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
 
 
 def whole_fold(reader: SessionReader, number: int) -> dict[str, Any]:
-    """One fold with its digest, and the lines in which the digest differs from the previous one."""
+    """One fold with its digest, and the lines in which the digest differs from the previous digest."""
     fold, history = _fold(reader, number), reader.fold_history()
     recorded = history.folds[number - 1]
     before = reader.fold(recorded.before) if recorded.before else None

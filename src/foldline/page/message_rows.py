@@ -26,7 +26,8 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
     """The rows of the messages `start` to `stop` - 1, counted from 0.
 
     In the row of a folded message, `copy` is the number of the pinned note that repeats it. In the row of the note,
-    `copy_of` is the number of the folded message. `removed` is True for a note that left the request with its pin.
+    `copy_of` is the number of the folded message. `removed` is True for a note that left the request because its pin
+    was removed.
     """
     log, used, places = reader.log(), reader.setup(), MessagePlaces(reader)
     stop = min(stop, start + PAGE_ROWS, log.head.length)
@@ -50,7 +51,7 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
 
 
 class MessagePlaces:
-    """Which messages of a session are no longer in the request, and which notes repeat another message."""
+    """Tells which messages of a session are no longer in the request, and which notes repeat another message."""
 
     def __init__(self, reader: SessionReader) -> None:
         log = reader.log()
@@ -188,7 +189,7 @@ def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
 
 
 def _places(text: str, pattern: re.Pattern[str]) -> int:
-    """How often a pattern matches in a text. Secrets, which the page does not show, are not searched."""
+    """How often a pattern matches in a text. Secrets are not searched, because the page does not show them."""
     return len(pattern.findall(without_secrets(text))) if pattern.search(text) else 0
 
 

@@ -81,7 +81,7 @@ def money_report(
 
 
 def _sum(savings: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """What the folds of several sessions saved together; None if no price is known, or if there are no folds.
+    """The sum of what the folds of several sessions saved; None if no price is known, or if there are no folds.
 
     `from_receipts` is False if a part of the sum is an estimate.
     """
@@ -135,15 +135,16 @@ class _Side(NamedTuple):
 
 
 def _is_held_out(receipts: Sequence[Receipt]) -> bool:
-    """Whether the proxy did not fold a session, so that the other sessions can be compared with it."""
+    """Whether a session is held out: the proxy did not fold it, so that folded sessions can be compared with it."""
     return any(one.is_held_out for one in receipts)
 
 
 def holdout_comparison(sessions: Iterable[Sequence[Receipt]]) -> dict[str, Any] | None:
-    """Compares the cost of a request in sessions that may be folded and in held-out sessions.
+    """Compares the cost of a request in held-out sessions with the cost in all other sessions; None if one group is
+    empty.
 
-    Returns None if one of the two groups is empty. `difference` is the saving per request in US dollars. `low` and
-    `high` are the ends of its 95 % interval; they are None if a group has too few sessions.
+    In the result, `difference` is the saving per request in US dollars. `low` and `high` are the ends of the 95 %
+    interval of `difference`; they are None if a group has too few sessions.
     """
     sides: dict[bool, list[list[float]]] = {False: [], True: []}
     for receipts in sessions:

@@ -151,7 +151,7 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
         Operation(
             path="fold",
             call=api.fold,
-            summary="One fold with its digest, its loss report and the difference to the fold before",
+            summary="One fold with its digest, its loss report and the difference to the previous fold",
             parameters=(*SESSION, _NUMBER),
             returns=_answer(
                 integer="number cut left made_at before after",
@@ -265,7 +265,7 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
         Operation(
             path="revise",
             call=actions.revise,
-            summary="What the fold of a preview would do with another digest; nothing is changed",
+            summary="The preview of a fold, computed again with another digest; nothing is changed",
             parameters=(
                 *SESSION,
                 preview,
@@ -307,7 +307,7 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
         Operation(
             path="refold",
             call=actions.refold,
-            summary="Restore the fold that was taken back last",
+            summary="Restore the fold that was undone last",
             parameters=SESSION,
             changes=True,
             returns=_answer(integer="folds tokens usable"),

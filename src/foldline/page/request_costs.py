@@ -31,7 +31,9 @@ class RequestCosts:
         return None if prices is None or usage is None else usage_cost(usage, prices)
 
     def miss_cost(self, model: str, usage: Usage | None, missed: int) -> float | None:
-        """What a cache miss cost: the price of the missed tokens, less the price of reading them from the cache."""
+        """What a cache miss cost: the price of the missed tokens, minus the price of reading these tokens from the
+        cache.
+        """
         prices = self._model(model).prices
         if prices is None or usage is None:
             return None
@@ -40,12 +42,12 @@ class RequestCosts:
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The tokens and the money that foldline's folds saved, compared with requests without these folds.
 
-        What a compaction by the agent, its client or its provider saved is not included. This compaction is also
-        assumed for the requests without foldline's folds.
+        Compactions by the agent, its client or its provider are in both sets of requests, so their savings are not
+        included.
 
-        The money comes from the receipts of the proxy. Without receipts, the money is estimated: the cost of requests
-        without foldline's folds and with the same pauses, minus the cost of the requests that were sent. The cost of
-        the sent requests includes the cache writes that folds caused.
+        If there are receipts of the proxy, the money comes from the receipts. Otherwise, the money is estimated: the
+        cost of requests without foldline's folds and with the same pauses, minus the cost of the requests that were
+        sent. The cost of the sent requests includes the cache writes that folds caused.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
         found = {"tokens": whole - sent, "sent": sent, "whole": whole}

@@ -21,7 +21,7 @@ from foldline.session.transcript_session import reply_starts
 _GROWTH_REQUESTS = 36
 """The growth of a session is computed from this number of newest requests."""
 _MISS_TOKENS = 1_024
-"""If fewer tokens are missed than this, no miss is reported."""
+"""A cache miss of fewer tokens than this is not reported."""
 HIDDEN_KIND = "not in any message"
 """The kind of tokens that the provider counted, but that are in no message and no tool definition."""
 _KINDS = (
@@ -36,7 +36,7 @@ _KINDS = (
     "stubs",
     "media",
 )
-"""The order in which kinds of content are listed. Kinds that are not named here come after these."""
+"""The order in which kinds of content are listed. All other kinds come after these."""
 
 
 CAUSES = {
@@ -54,7 +54,9 @@ CAUSES = {
 
 
 def cause_text(miss: CacheMiss) -> str:
-    """The reason for a cache miss. If the path of the first difference is known, it follows in parentheses."""
+    """The reason for a cache miss. If the path of the first difference between the two requests is known, it follows in
+    parentheses.
+    """
     text = CAUSES.get(miss.cause, miss.cause).format(minutes=round(miss.pause_s / 60))
     return f"{text} ({miss.path})" if miss.path else text
 
@@ -75,7 +77,7 @@ def _compactions(reader: SessionReader) -> dict[FoldReference, FoldReference]:
     """For each fold, the newest compaction among this fold and the folds before it.
 
     A compaction is a fold that foldline only recorded (see `Fold.compacted_by`). A fold is left out if neither the fold
-    itself nor an earlier one is a compaction.
+    itself nor an earlier fold is a compaction.
     """
     found: dict[FoldReference, FoldReference] = {}
     for made in reader.fold_history().folds:
@@ -91,9 +93,9 @@ class RoomLeft(NamedTuple):
 
     requests_left: int | None
     turns_left: int | None
-    """Computed from `requests_left` and `requests_per_turn`."""
+    """How many more turns fit, computed from `requests_left` and `requests_per_turn`."""
     requests_per_turn: float | None
-    """Requests for each prompt of a person among the newest requests; None if there was no prompt."""
+    """The average number of requests for one prompt of a person; None if the newest requests contain no prompt."""
     growth_requests: int
     """The number of newest requests that the growth was computed from."""
 
@@ -105,7 +107,7 @@ class RequestPoint(NamedTuple):
     """Index of the reply's first message."""
     change: FoldChange | None
     usage: Usage | None = None
-    """The usage of the reply, from the first of its messages that reports one."""
+    """The usage of the reply, taken from the first message of the reply that has a usage."""
 
     @property
     def fold(self) -> FoldReference | None:
@@ -156,7 +158,7 @@ class RequestWindow:
         return self.fixed + head + kept + self.prefix[point.reply] - self.prefix[fold.cut] - saved
 
     def _missing(self, point: RequestPoint, fold: Fold | None = None) -> set[int]:
-        """The indexes of the notes that a request did not have, because their pins had been removed."""
+        """The indexes of the notes that were not in a request, because their pins had been removed."""
         spans = [one.position for one in self.removed if one.start <= point.reply < one.stop]
         return {at for at in (*spans, *(fold.removed if fold else ())) if at < point.reply}
 
@@ -210,7 +212,7 @@ class RequestWindow:
         return found.popleft() if found else None
 
     def _receipt_cause(self, miss: CacheMiss, before: tuple[RequestPoint, Usage] | None, point: RequestPoint) -> str:
-        """The reason for a cache miss in a receipt. The record knows more about folds and notes than the receipt."""
+        """The reason for a cache miss in a receipt, with details about folds and notes from the record."""
         if before and miss.cause == "history" and (note := self._note_between(before[0], point)):
             return note
         if before and miss.cause == "fold" and self._fold_number(before[0]) != self._fold_number(point):
@@ -235,7 +237,7 @@ class RequestWindow:
         ]
 
     def _miss(self, before: tuple[RequestPoint, Usage], point: RequestPoint, usage: Usage) -> tuple[int, str]:
-        """The number of tokens that were in the cache but not read from it, and the reason."""
+        """The number of tokens that were in the cache but were not read from the cache, and the reason."""
         last, cached = before
         known = cached.cache_read + cached.cache_write or cached.prompt * bool(usage.cache_read or cached.cache_read)
         missed = max(0, min(known, usage.prompt) - usage.cache_read)
@@ -267,7 +269,9 @@ class RequestWindow:
         return CAUSES["fold"].replace("a fold", f"fold {self.history.number_of(change.fold)}")
 
     def _note_between(self, last: RequestPoint, point: RequestPoint) -> str:
-        """What a note did that left the request, or came back, between two requests; "" if there is none."""
+        """A sentence about a note that left the request, or came back, between two requests; "" if there is no such
+        note.
+        """
         for one in self.removed:
             if last.reply < one.start <= point.reply < one.stop:
                 return f"a note left the request together with its pin (#{one.position + 1})"
@@ -311,7 +315,7 @@ class RequestWindow:
         }
 
     def _indexes(self, point: RequestPoint | None) -> set[int]:
-        """The indexes of the messages in a request, whole or shortened; none for None."""
+        """The indexes of the messages in a request, whole or shortened; an empty set if `point` is None."""
         if point is None:
             return set()
         fold = self.reader.fold(point.fold) if point.fold else None
@@ -321,7 +325,9 @@ class RequestWindow:
         return stays - self._missing(point, fold)
 
     def contents(self, point: RequestPoint) -> Counter[str]:
-        """The tokens of each kind of content in a request. If the provider reported a size, they add up to it."""
+        """The tokens of each kind of content in a request. If the provider reported the size of the request, the tokens
+        add up to this size.
+        """
         found, usage = self._estimated_contents(point), self.facts[point.reply].usage
         total = sum(found.values())
         if usage is None or not total:

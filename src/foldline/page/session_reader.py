@@ -1,7 +1,7 @@
 """Reads a branch of a ledger for the page: its log, its state and the size of every message. Nothing is written.
 
-A reader is kept between requests and reads only what was added since its last read. So a page that sends a request
-every second causes little work.
+A reader is kept between requests of the page, and reads only what was added to the ledger since its last read. So a
+page that sends a request every second causes little work.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Share(NamedTuple):
 
 
 class MessageFacts(NamedTuple):
-    """Figures about a message. They are kept, so that the message need not be read again."""
+    """Figures about a message. They are kept, so that the message is read only once."""
 
     role: str
     tokens: int
@@ -66,28 +66,28 @@ class FoldChange(NamedTuple):
     """Number of messages at the time of the entry."""
     at: float
     fold: FoldReference | None
-    """The fold that applies from then on; None if nothing is folded."""
+    """The fold that applies after this entry; None if nothing is folded."""
     kind: str
     """`fold`, `unfold`, `refold`, `move` or `branch`."""
     subject: FoldReference | None
-    """The fold that was made, taken back or restored; None for a `move` or `branch`."""
+    """The fold that was made, undone or restored; None for a `move` or `branch`."""
 
 
 class RecordedFold(NamedTuple):
-    """A fold that was made in a branch, and whether it was taken back.
+    """A fold that was made in a branch, and whether it was undone.
 
-    Its number is its position in `FoldHistory.folds`, counted from 1.
+    The number of a fold is its position in `FoldHistory.folds`, counted from 1.
     """
 
     reference: FoldReference
     before: FoldReference | None
     """The fold that applied before this fold was made; None if nothing was folded."""
     taken_back_at: float | None = None
-    """When the fold was taken back, in seconds since 1970; None if it was not taken back, or was restored."""
+    """When the fold was undone, in seconds since 1970; None if it was never undone, or was restored afterwards."""
 
 
 class FoldHistory(NamedTuple):
-    """All folds of a branch, including those that were taken back, and all changes of the fold that applies."""
+    """All folds of a branch, including those that were undone, and all changes of the fold that applies."""
 
     folds: tuple[RecordedFold, ...]
     changes: tuple[FoldChange, ...]
@@ -102,8 +102,8 @@ def copied_message(name: str, position: int) -> int | None:
     """The index of the message that a pinned note repeats; None if the pinned message is not such a note.
 
     `name` is the name of the pin, and `position` is the index of the pinned message. If the user pins message #50, the
-    pin has the name "#50". Usually, message #50 itself is pinned, and its index is 49. If the view does not show
-    message #50, a note that repeats its text is pinned instead. Then `position` is the index of the note.
+    pin has the name "#50". Usually, message #50 itself is pinned, and `position` is 49. If the view does not show
+    message #50, a note that repeats its text is pinned instead, and `position` is the index of the note.
 
     >>> copied_message("#50", 465), copied_message("#50", 49), copied_message("task", 0)
     (49, None, None)
@@ -114,18 +114,18 @@ def copied_message(name: str, position: int) -> int | None:
 
 
 class RemovedSpan(NamedTuple):
-    """The requests in which a note was missing, because its pin had been removed."""
+    """A range of messages during which a note was not in the view, because its pin had been removed."""
 
     position: int
     """The index of the note."""
     start: int
     """Number of messages when the note left the view."""
     stop: float
-    """Number of messages when the note came back; infinite if it did not."""
+    """Number of messages when the note came back into the view; infinite if the note did not come back."""
 
 
 def removed_spans(marks: Iterable[LogEntry]) -> list[RemovedSpan]:
-    """The spans in which notes were missing, oldest first."""
+    """The spans in which notes were not in the view, oldest first."""
     spans: list[RemovedSpan] = []
     for entry in marks:
         if entry.kind == "unpin" and entry.body.get("removed") is not None:
@@ -182,7 +182,7 @@ class SessionReader:
             return self._last_request().cache_of(state, self.cache_state())
 
     def unfold_cost(self, state: State, unfolded: State) -> RewriteCost:
-        """What it costs to take back the newest fold of this branch. `unfolded` is the state without the fold."""
+        """What it costs to undo the newest fold of this branch. `unfolded` is the state without the fold."""
         with self.lock:
             return unfold_cost(state, unfolded, self._last_request(), self.cache_state())
 

@@ -122,8 +122,8 @@ def _compactions(reader: SessionReader) -> list[dict[str, Any]]:
 def _marks(state: State) -> list[dict[str, Any]]:
     """The sizes in tokens at which the policy warns and folds, and the size of the largest request that fits.
 
-    `measured` is the size that applies as soon as the provider has reported the size of a request. It is larger than
-    `tokens` if the size is only an estimate now, for example directly after a fold.
+    `tokens` applies now. `measured` applies as soon as the provider has reported the size of a request. If the size of
+    the request is only an estimate now, for example directly after a fold, `measured` is larger than `tokens`.
     """
     load = state.load()
     marks = []
@@ -258,7 +258,7 @@ def _by_kind(messages: Iterable[tuple[int, MessageFacts, int]]) -> list[dict[str
 
 
 def _top(counts: Counter[str], messages: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
-    """The largest counts, each with a message from `messages`. The others are added up in one row."""
+    """The largest counts, each with its message in `messages`. All other counts are added up in one row."""
     known = [(name, tokens) for name, tokens in counts.most_common() if name and tokens]
     rows = [
         {"name": without_secrets(name), "tokens": tokens, "message": messages[name] if messages else None}

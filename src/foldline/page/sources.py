@@ -145,7 +145,7 @@ class LogFiles:
     def _files(self) -> dict[str, float]:
         """The paths of the newest files, each with the time of its last change.
 
-        The result is kept for a few seconds. After that, the folders are read again.
+        The result is kept for a few seconds; then the folders are read again.
         """
         with self._lock:
             if self._listed is None or time.monotonic() - self._listed_at > _LIST_SECONDS:

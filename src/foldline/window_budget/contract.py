@@ -99,7 +99,7 @@ class CompleteFn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CondenserDeps:
-    """The completer, model and policy of a condenser. Without a model, the condenser returns its list unchanged."""
+    """The completer, model and policy of a condenser. Without a model, the condenser returns a list unchanged."""
 
     complete: CompleteFn | None = None
     model: Any = None
