@@ -197,7 +197,7 @@ class Message:
     @property
     def is_prompt(self) -> bool:
         """Whether the message asks for a reply: its role is user, it has no kind, and it contains more than tool
-        results. A person or the agent program wrote it (see `human_input.is_human_prompt`).
+        results. A prompt was written by a person or by the agent program (see `human_input.is_human_prompt`).
         """
         return (
             self.role == "user"

@@ -221,7 +221,7 @@ class Policy:
     preview_chars: int = 1_600
     """The number of characters that a stub shows at most."""
     preview_lines: int = 24
-    """The number of lines that a stub shows at most. A stub also keeps to `preview_chars`."""
+    """The number of lines that a stub shows at most. `preview_chars` limits a stub, too."""
 
     # Sending
     bound_thinking: Literal["strip", "drop_block"] = "strip"

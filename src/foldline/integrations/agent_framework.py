@@ -35,8 +35,8 @@ from foldline.session.session import Session
 class FoldlineChatMiddleware(ChatMiddleware):
     """Sends the view of a session instead of the whole history, and records the replies with their usage.
 
-    `session` is a `Session`, or a `Ledger` with a session for each session id of the framework. If `session` is None,
-    each conversation has a session in memory.
+    If `session` is a `Session`, all conversations use it. If it is a `Ledger`, each session id of the framework gets
+    its own session in the ledger. If it is None, each conversation gets a session in memory.
     """
 
     def __init__(self, session: Session | Ledger | None = None, *, policy: Policy | str | None = None) -> None:
@@ -45,7 +45,7 @@ class FoldlineChatMiddleware(ChatMiddleware):
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Call the model with the view, and record its reply."""
         options = context.options or {}
-        if options.get("conversation_id"):  # the service keeps the history, and the request has only its end
+        if options.get("conversation_id"):  # the provider keeps the history, and the request has only the end of it
             await call_next()
             return
         followed = self._sessions.session_of(context.session.session_id if context.session else "")
@@ -72,7 +72,7 @@ class FoldlineChatMiddleware(ChatMiddleware):
 
 
 def _definition(tool: Any) -> dict[str, Any]:
-    """The definition of a tool as JSON. A provider's own tool is already JSON."""
+    """The definition of a tool as JSON."""
     return tool if isinstance(tool, dict) else dict(tool.to_json_schema_spec())
 
 

@@ -1,7 +1,7 @@
 """One request of a provider's client: the body to send in place of the client's own body, and the reply to record.
 
-The client's own body is sent unchanged as long as nothing was folded. A request that has only a part of the history,
-for example one with `previous_response_id`, is never changed.
+While nothing is folded, the client's own body is sent unchanged. A request that has only a part of the history, for
+example because of `previous_response_id`, is never changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from foldline.wire.formats import Format, request_format
 from foldline.wire.streaming.assembler import Assembler
 
 _PARTIAL = ("previous_response_id", "conversation", "thread_id", "thread")
-"""Fields of a request that refers to messages stored by the provider. Such a request has only a part of the history."""
+"""Fields that refer to messages that the provider has stored. A request with such a field has only a part of the
+history.
+"""
 
 _LARGE_TOKENS = 50_000
 """A request with more tokens than this counts as large (see `ClientExchange.is_large`)."""
@@ -71,9 +73,9 @@ class ClientExchange:
         self._reply = Assembler(call.format)
 
     def fold_refused(self) -> bool:
-        """Fold the session after the provider refused the request as too large. Then `folded_body` is the smaller body.
+        """Fold the session after the provider refused the request as too large; False if nothing can be folded.
 
-        Returns False if nothing can be folded.
+        After the fold, `folded_body` returns the smaller body.
         """
         folded = self._followed.fold_refused(self._request)
         if folded is None:
@@ -85,8 +87,8 @@ class ClientExchange:
     def is_large(self) -> bool:
         """Whether the request may be too large for the provider.
 
-        The provider's window may be smaller than the window that foldline assumes. So the beginning of the response to
-        a large request is checked for a refusal, before the client reads the response.
+        If so, the beginning of the response is checked for a refusal before the client reads it, because the provider's
+        window may be smaller than foldline assumes.
         """
         view = self._request.view
         return view is not None and view.tokens > min(_LARGE_TOKENS, view.window // 2)

@@ -2,8 +2,8 @@
 
     llm = LLM(model="openai/gpt-5.6", interceptor=FoldlineInterceptor(ledger.session("user-42")))
 
-It works like `foldline.wrap`: requests are changed just before they are sent, and every message is recorded. Each agent
-needs an `LLM` of its own with a session of its own.
+Like `foldline.wrap`, the interceptor changes requests just before they are sent, and records every message. Each agent
+needs an `LLM` of its own, and each `LLM` needs a session of its own.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Piece(NamedTuple):
     is_stored: bool = True
     """Whether the session has the message.
 
-    A leading system message is not stored, and a message without content need not be.
+    A leading system message is not in the session, and a message without content may be missing.
     """
     system: Message | None = None
     """The message if it is a leading system message; else None."""
@@ -47,7 +47,9 @@ class HistoryMatch(NamedTuple):
     """The leading messages of a history that are also in a branch, and the new messages."""
 
     place: int
-    """The number of messages in the session up to and including the last message that the history also has."""
+    """The number of messages in the session up to and including the last message that is in both the session and the
+    history.
+    """
     pieces: list[Piece]
     new: list[tuple[int, Message]]
     """The messages that the branch does not have, each with the index of its item."""
@@ -63,14 +65,12 @@ class FollowedBranch:
         self.is_stale = True
         """Whether the session must be read again, because it is new or because a call failed."""
         self.confirmed = 0
-        """The number of leading messages of the branch that its owner has sent back.
-
-        After them comes at most a reply, which the owner may still change.
+        """The number of leading messages of the branch that the client or framework has sent back. After these
+        messages, the branch has at most a reply, which the client or framework may still change.
         """
         self.chain = TraceChain()
-        """The hash chain by which the messages of a history are found in the branch.
-
-        It begins after the leading system messages.
+        """The hash chain by which the messages of a history are found in the branch. The chain begins after the leading
+        system messages.
         """
         self._items: Sequence[Any] = ()
         self._pieces: list[Piece] = []
@@ -88,7 +88,7 @@ class FollowedBranch:
             start = next((at for at, one in enumerate(messages) if one.role not in _LEADING), len(messages))
             self.chain, self._items, self._pieces = TraceChain(start, messages[start:]), (), []
             reply = next((at for at, one in enumerate(reversed(messages)) if one.role != "assistant"), 0)
-            self.confirmed, self.is_stale = self.length - reply, False  # the owner may still change the reply
+            self.confirmed, self.is_stale = self.length - reply, False  # the framework may still change the reply
 
     # Finding a history
 
@@ -181,9 +181,8 @@ class FollowedBranch:
         return shown
 
     def _entries(self, view: View, timeline: Timeline) -> Iterator[tuple[int | None, Message, bool]]:
-        """For each message to send: the index of its item, the message, and whether the message is unchanged.
-
-        The index is None if foldline added the message.
+        """For each message to send: the index of its item (None if foldline added the message), the message, and
+        whether the message is unchanged.
         """
         for piece in self._pieces:
             if piece.system is not None:

@@ -49,8 +49,8 @@ class FollowedSession:
     def __init__(self, session: Session | Callable[[], Session], codec: ItemCodec) -> None:
         """`session` is the session, or a function that opens it.
 
-        The function is called by the first `prepare` or `follow`, not here. So its exceptions are logged and not
-        raised, and it does not block the event loop if an adapter calls these methods in a thread.
+        The function is first called by `prepare` or `follow`. So an exception of the function is logged and not raised.
+        If an adapter calls these methods in a thread, the function does not block the event loop.
         """
         self._open, self.codec = session, codec
         self._lock = RLock()
@@ -121,8 +121,8 @@ class FollowedSession:
         messages are added. A ledger keeps the removed messages. If the history has no new messages, nothing is removed,
         unless `shorten` is True.
 
-        No branch is made for a history that differs. A program that opens the session again must find the last history
-        in the session itself.
+        A history that differs does not become a branch, because a program that opens the session again must find the
+        last history in the session itself.
         """
         try:
             with self._lock:
@@ -191,8 +191,8 @@ class FollowedSession:
     def _shortened(self, branch: FollowedBranch, match: HistoryMatch) -> FollowedBranch:
         """The branch, shortened to the messages that the history has.
 
-        If the branch loses only a reply that the framework has never sent back, the branch itself is shortened. If the
-        branch would lose other messages, the result is a new branch.
+        If only a reply that the framework has never sent back must be removed, the branch itself is shortened. If other
+        messages must be removed, the result is a new branch.
         """
         if match.place >= branch.confirmed:
             branch.truncate(match.place)
@@ -217,9 +217,8 @@ class FollowedSession:
     def _configure(
         self, branch: FollowedBranch, system: Sequence[Message], tools: Sequence[Any] | None, model: str
     ) -> None:
-        """Update the model and the tools of the session.
-
-        If the session does not have the request's system messages, their size is updated, too.
+        """Update the model and the tools of the session, and the size of system messages that are not in the
+        session.
         """
         session = branch.session
         if system and branch.length and not branch.has_instructions():

@@ -29,8 +29,8 @@ from foldline.wire.gemini.render import join_turns
 class FoldlinePlugin(BasePlugin):
     """Sends the view of a session instead of the whole history, and records the replies with their usage.
 
-    `session` is a `Session`, or a `Ledger` with a session for each session id of ADK. If `session` is None, each
-    conversation has a session in memory.
+    If `session` is a `Session`, all conversations use it. If it is a `Ledger`, each session id of ADK gets its own
+    session in the ledger. If it is None, each conversation gets a session in memory.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class FoldlinePlugin(BasePlugin):
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Replace the contents of a request by those of the view."""
         config = llm_request.config
-        if llm_request.previous_interaction_id:  # the provider keeps the history, and the request has only its end
+        if llm_request.previous_interaction_id:  # the provider keeps the history; the request has only its end
             return
         prepared = await self._pending.prepare(
             _run_of(callback_context),
@@ -70,7 +70,7 @@ class FoldlinePlugin(BasePlugin):
     async def on_model_error_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
     ) -> None:
-        """Forget the request. ADK raises the error."""
+        """Forget the failed request. ADK itself raises the error."""
         del llm_request, error
         self._pending.discard(_run_of(callback_context))
 

@@ -35,7 +35,7 @@ def _begin_api(path: str, body: Any, requests: ClientRequests) -> tuple[ClientEx
 
 
 def _fold_if_too_large(error: Exception, exchange: ClientExchange) -> bool:
-    """Fold the session if an error says that the request was too large. Returns whether the session was folded."""
+    """Fold the session if `error` says that the request was too large. Returns whether the session was folded."""
     return is_overflow(error) and exchange.fold_refused()
 
 

@@ -1,8 +1,8 @@
 """Hands a session over to another agent, as a text or as a session file that the agent can resume.
 
-The text consists of the digest of everything before the last turn, and the last turn. It is written as a user message
-and says that it is for reference. Secrets are removed. A session file has only this message, because one agent cannot
-use the calls and the thinking of another.
+The text consists of a digest of everything before the last turn, and of the last turn itself. It is written as a user
+message and says that it is for reference. Secrets are removed. A session file has only this message, because one agent
+cannot use the calls and the thinking of another agent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class SessionFile:
 
 
 def handoff_text(session: Session) -> str:
-    """The text that hands a session over, as Markdown. If possible, everything before the last turn is folded."""
+    """The text that hands a session over, as Markdown. Everything before the last turn is folded, if a fold is
+    possible.
+    """
     session.fold(force=True)
     earlier, turn = _sections(session, len(session))
     return redact("\n\n".join(["# Hand-over", _INTRODUCTION, *earlier, "## Last turn", *turn])) + "\n"
@@ -61,7 +63,7 @@ def digest_text(session: Session) -> str:
     """
     length = len(session)
     session.use(tools=Tools.definitions(session.format))
-    session.add(user(_NEXT_REQUEST))  # a fold keeps the last turn, so this one is added
+    session.add(user(_NEXT_REQUEST))  # a fold keeps the last turn, so a new last turn is added
     session.fold(force=True)
     earlier, rest = _sections(session, length, handles=True)
     return redact("\n\n".join([*earlier, *rest])) + "\n"
@@ -135,7 +137,7 @@ def _fenced(text: str) -> str:
 def session_file(  # noqa: PLR0913 (all but two are keyword-only)
     target: str, text: str, *, folder: Path, session_id: str, at: datetime, environment: Mapping[str, str] = os.environ
 ) -> SessionFile:
-    """The session file for an agent that works in `folder`. `at` is the time of the file in UTC."""
+    """The session file for an agent that works in `folder`. `at` is the time in the file, in UTC."""
     time = at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
     home = Path(environment.get("HOME") or Path.home())
     if target == "claude-code":

@@ -1,8 +1,8 @@
 """Passes a copy of each HTTP reply to an exchange, and finds refusals of requests that are too large.
 
-The reply is copied while the client reads it. The response object stays the client's own. Only its methods `iter_bytes`
-and `close` (or `aiter_bytes` and `aclose`) are replaced; all other methods that read a response call these. If the
-client closes the response early, the part that was received is recorded.
+The reply is copied while the client reads it. In the client's response object, only the methods `iter_bytes` and
+`close` (or `aiter_bytes` and `aclose`) are replaced, because all other methods that read a response call these methods.
+If the client closes the response early, the part that was received is recorded.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def refuses_size_async(response: Any, exchange: ClientExchange) -> bool:
 
 
 def follow_reply(response: Any, exchange: ClientExchange) -> None:
-    """Record the reply in a response: at once if it was read already, else while the client reads it."""
+    """Record the reply in a response: at once if the response was read already, else while the client reads it."""
     if response.status_code != 200:
         return
     if response.is_closed:

@@ -133,7 +133,7 @@ def usage_of(total: int, *, cache_read: int = 0, cache_write: int = 0, output: i
 
 
 def media_kind(mime: str) -> str:
-    """The kind of a medium with this MIME type.
+    """The kind of media with this MIME type.
 
     >>> media_kind("image/png"), media_kind("application/pdf")
     ('image', 'document')

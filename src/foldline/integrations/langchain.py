@@ -30,8 +30,8 @@ from foldline.wire.overflow_signals import is_overflow
 class FoldlineMiddleware(AgentMiddleware[Any, Any, Any]):
     """Sends the view of a session instead of the whole history, and records the replies with their usage.
 
-    `session` is a `Session`, or a `Ledger` with a session for each thread id. If `session` is None, each thread has a
-    session in memory.
+    If `session` is a `Session`, all threads use it. If it is a `Ledger`, each thread id gets its own session in the
+    ledger. If it is None, each thread gets a session in memory.
     """
 
     def __init__(self, session: Session | Ledger | None = None, *, policy: Policy | str | None = None) -> None:
@@ -93,5 +93,5 @@ def _replies(response: Any) -> list[BaseMessage]:
 
 
 def _definition(tool: Any) -> dict[str, Any]:
-    """The definition of a tool as JSON. A provider's own tool is already JSON."""
+    """The definition of a tool as JSON."""
     return tool if isinstance(tool, dict) else dict(convert_to_openai_tool(tool))

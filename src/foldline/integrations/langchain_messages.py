@@ -11,7 +11,7 @@ from foldline.message import Media, Message, Meta, Opaque, Part, Text, Thinking,
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
 _CALLS = ("tool_use", "tool_call", "function_call", "tool_call_chunk", "input_json_delta", "invalid_tool_call")
-"""Types of content blocks that contain a call. They are skipped, because `tool_calls` has the same calls."""
+"""Types of content blocks that contain a call. Such blocks are skipped, because `tool_calls` has the same calls."""
 _THINKING = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
 
 

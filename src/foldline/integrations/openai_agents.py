@@ -42,14 +42,14 @@ class FoldlineSession:
         self.hooks: RunHooks[Any] = FoldlineHooks(self)
         """Pass these hooks as `hooks=` to the runner.
 
-        If you have hooks of your own, call `on_llm_end` of these hooks from yours.
+        If you have hooks of your own, call `on_llm_end` of these hooks in the `on_llm_end` of your hooks.
         """
         self.prepared: PreparedRequest | None = None
         """The request that was sent last, to which the next reply belongs."""
         self.history = StoredHistory(session, CODEC)
 
     def run_config(self, **options: Any) -> RunConfig:
-        """A run config with the filter. `options` are its other fields."""
+        """A run config with the filter. `options` are the other fields of the run config."""
         return RunConfig(call_model_input_filter=self.input_filter, **options)
 
     async def input_filter(self, data: CallModelData[Any]) -> ModelInputData:

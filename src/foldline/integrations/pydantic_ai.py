@@ -28,8 +28,8 @@ from foldline.session.session import Session
 class FoldlineCapability(AbstractCapability[Any]):
     """Sends the view of a session instead of the whole history, and records the replies with their usage.
 
-    `session` is a `Session`, or a `Ledger` with a session for each conversation id. If `session` is None, each
-    conversation has a session in memory.
+    If `session` is a `Session`, all conversations use it. If it is a `Ledger`, each conversation id gets its own
+    session in the ledger. If it is None, each conversation gets a session in memory.
     """
 
     def __init__(self, session: Session | Ledger | None = None, *, policy: Policy | str | None = None) -> None:
@@ -40,7 +40,9 @@ class FoldlineCapability(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Replace the messages of a request by those of the view. This is called for every attempt of a request."""
+        """Replace the messages of a request by those of the view. Pydantic AI calls this method for every attempt of a
+        request.
+        """
         parameters = request_context.model_request_parameters
         tools = (*parameters.function_tools, *parameters.output_tools)
         prepared = await self._pending.prepare(
@@ -73,7 +75,7 @@ class FoldlineCapability(AbstractCapability[Any]):
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ai.ModelResponse:
-        """Forget the request, and pass the error on."""
+        """Forget the failed request, and pass the error on."""
         del request_context
         self._pending.discard(ctx.run_id or "")
         raise error

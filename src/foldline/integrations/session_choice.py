@@ -16,7 +16,7 @@ from foldline.session.open_ledger import Ledger
 from foldline.session.session import Session
 
 MAX_OPEN_SESSIONS = 256
-"""Maximum number of open sessions. A session on a ledger is opened again when it is needed."""
+"""Maximum number of open sessions. A session of a ledger that was closed is opened again when it is needed."""
 
 
 class FollowedSessions:
@@ -30,9 +30,9 @@ class FollowedSessions:
         policy: Policy | str | None = None,
         default_name: str = "agent",
     ) -> None:
-        """`source` is the session of all conversations, or a ledger with a session for each conversation.
-
-        Without a source, each conversation has a session in memory. `policy` is the policy of new sessions.
+        """If `source` is a session, all conversations use it. If it is a ledger, each conversation gets its own session
+        in the ledger. If it is None, each conversation gets a session in memory. `policy` is the policy of new
+        sessions.
         """
         self._source, self._codec, self._policy, self._default_name = source, codec, policy, default_name
         self._open: OrderedDict[str, FollowedSession] = OrderedDict()
@@ -79,5 +79,5 @@ class PendingRequests:
             await asyncio.to_thread(followed.record, prepared, *replies)
 
     def discard(self, run: str) -> None:
-        """Forget the request of a run, because it failed."""
+        """Forget the open request of a run, because the request failed."""
         self._requests.pop(run, None)

@@ -1,7 +1,7 @@
 """Stores the history of a framework that does not store its messages itself.
 
 The items are kept in memory, as the framework gave them, and in a session. After a restart, they are read from the
-session. If the session fails, the items in memory are used, and the error is logged.
+session. If the session raises an error, the items in memory are used, and the error is logged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StoredHistory:
         self._shown = TraceChain()
         """The hash chain of the list that `show` returned or that was last passed to `take_back`."""
         self._shown_count = 0
-        """The number of items in the list that was shown last."""
+        """The number of items in the list that `show` returned last."""
         self._lock = RLock()
         if items and not len(session):
             self.replace(items)
@@ -64,7 +64,7 @@ class StoredHistory:
             if items:
                 self.replace(items)
             else:
-                self.clear()  # also of system messages, which `replace` keeps
+                self.clear()  # removes the system messages, too, which `replace` would keep
             return last
 
     def clear(self) -> None:
@@ -111,7 +111,7 @@ class StoredHistory:
 class OpenHistories:
     """The most recently used histories, by id.
 
-    If a framework writes its memory as JSON and reads it again, the id in the JSON leads to the same history.
+    If a framework writes its memory as JSON and reads it again, the history is found by the id in the JSON.
     """
 
     def __init__(self) -> None:

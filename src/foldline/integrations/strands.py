@@ -3,7 +3,7 @@
     agent = Agent(model, tools=[…], conversation_manager=FoldlineConversationManager(ledger.session("user-42")))
 
 Before each call of the model, `agent.messages` becomes the view. The ledger keeps every message, and a new agent with
-the same session continues the conversation. So do not also use a session manager of Strands.
+the same session continues the conversation. So do not use a session manager of Strands in addition.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FoldlineConversationManager(ConversationManager):
         self.apply_management(event.agent)
 
     def apply_management(self, agent: Any, **kwargs: Any) -> None:
-        """Record the new messages of an agent, and replace its messages by the view."""
+        """Record the new messages of an agent, and replace the messages of the agent by the view."""
         del kwargs
         self._history.take_back(agent.messages)
         prompt = agent.system_prompt
@@ -99,8 +99,8 @@ def read_message(item: Any) -> Message:
 def _usage(used: Any) -> Usage:
     """The usage of a reply.
 
-    Some model classes of Strands count cached tokens as input, others do not. If they do not, `totalTokens` is larger
-    than input and output together, and the cached tokens are added here.
+    Some model classes of Strands count cached tokens as input, others do not. If `totalTokens` is larger than input and
+    output together, the cached tokens are not in the input, and are added here.
     """
     read, written = used.get("cacheReadInputTokens") or 0, used.get("cacheWriteInputTokens") or 0
     total, output = used["inputTokens"], used["outputTokens"]

@@ -30,7 +30,8 @@ Client = TypeVar("Client")
 
 
 def wrap(client: Client, *, session: Session | AsyncSession | None = None) -> Client:
-    """A copy of an OpenAI, Anthropic or Google client. It records its conversation in the session, and sends the view.
+    """A copy of an OpenAI, Anthropic or Google client. The copy records its conversation in the session, and sends the
+    view.
 
     Pass the whole history with every call, as you do without foldline. Histories that differ become branches of the
     session. Without `session`, a session in memory with the default policy is used.
