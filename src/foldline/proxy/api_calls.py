@@ -38,7 +38,8 @@ class ApiCall(NamedTuple):
 
 
 def api_call(path: str) -> ApiCall | None:
-    """The API that a path belongs to; None for an unknown path, whose requests are passed on without being read.
+    """The API that a path belongs to; None for an unknown path. foldline passes on requests to unknown paths without
+    reading them.
 
     >>> api_call("/v1/messages"), api_call("/v1beta/models/gemini-3-pro:streamGenerateContent").model
     (ApiCall(format='anthropic', kind='create', model=''), 'gemini-3-pro')

@@ -1,7 +1,7 @@
 """Finds the messages in a request body, and decodes only what is new since the client's previous request.
 
-A client sends its whole history with every request. The bytes of a body are compared with the previous body, which
-takes microseconds. Only the bytes after the common beginning are decoded, so the work does not grow with the history.
+A client sends its whole history with every request. The bytes of a body are compared with the bytes of the previous
+body, and only the bytes after the common beginning are decoded. So the work does not grow with the history.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class BodyScan(NamedTuple):
     """Position after the list's closing bracket."""
     starts: array[int]
     ends: array[int]
-    """For each message, the position after its last byte. `starts` has the positions of the first bytes."""
+    """For each message, the position after its last byte. `starts` has the positions of the messages' first bytes."""
     values: dict[int, Any]
     """The decoded messages after the first `shared` messages. The key is the index of the message."""
     shared: int
-    """Number of leading messages that have the same bytes in the previous body."""
+    """Number of leading messages that have the same bytes as in the previous body."""
     fields: Mapping[str, Slice]
     """All fields of the body except the list of messages."""
 
@@ -61,7 +61,7 @@ class BodyScan(NamedTuple):
     def with_shorter_field(self, key: str, text: bytes) -> BodyScan:
         """The body with a shorter text for a field.
 
-        Spaces are added after the new text until it is as long as the old one. So all positions stay valid.
+        Spaces are added after the new text until it is as long as the old text, so all positions stay valid.
         """
         place = self.fields[key]
         filled = text.ljust(place.end - place.start)
@@ -97,7 +97,7 @@ def shared_elements(data: bytes, previous: BodyScan) -> int:
     """The number of leading messages that both bodies share; 0 if the bodies differ before the first message."""
     shared = bisect_right(previous.ends, common_length(data, previous.data))
     end = previous.ends[shared - 1] if shared else 0
-    # the last message may continue in this body, as `1` in `12`
+    # the last shared message may be longer in the new body: `1` is the beginning of `12`
     return shared - 1 if shared and data[end : end + 1] not in _AFTER_ELEMENT else shared
 
 
@@ -137,7 +137,9 @@ def _scan(data: bytes, list_key: str) -> BodyScan:
 
 
 def _continue(data: bytes, list_key: str, previous: BodyScan, shared: int) -> BodyScan:
-    """Scan a body after its first `shared` messages. Up to there, the body is the same as the previous body."""
+    """Scan a body after its first `shared` messages. Up to the end of these messages, the body is the same as the
+    previous body.
+    """
     begin = previous.ends[shared - 1]
     text = decode(data[begin:])
     at = _skip(text, 0)

@@ -37,9 +37,9 @@ class AnsweredRequest:
 
     receipt: Receipt
     body: bytes = b""
-    """The body that was sent; empty if another process sent it."""
+    """The body that was sent; empty if another process sent the request."""
     cold: ColdPrice | None = None
-    """How much more the next request costs if the cache of this one has expired; None if nothing was cached."""
+    """How much more the next request costs if the cache of this request has expired; None if nothing was cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
 def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | None:
     """The number of tokens that a request should have read from the cache but did not, and the cause.
 
-    Returns None if too few tokens were missed.
+    Returns None if the number of missed tokens is too small to be reported.
     """
     before = previous.receipt
     model = model_of(before.model)
@@ -118,7 +118,7 @@ def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | Non
 
 
 def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> tuple[MissCause, str, int]:
-    """The cause of a miss, and the path and byte offset at which the request differs from the previous one.
+    """The cause of a miss, and the path and byte offset at which the request differs from the previous request.
 
     Path and offset are "" and -1 if the requests do not differ.
     """
@@ -142,7 +142,7 @@ def _cause(previous: AnsweredRequest, request: NewRequest, is_expired: bool) -> 
 
 
 def _is_far(previous: AnsweredRequest, request: NewRequest) -> bool:
-    """Whether the request added so many blocks that the cache did not find the previous prefix.
+    """Whether the request added so many blocks that the cache does not find the prefix of the previous request.
 
     The cache searches only a limited number of blocks before a breakpoint.
     """

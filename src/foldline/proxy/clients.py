@@ -20,7 +20,9 @@ class KnownClient(NamedTuple):
     """
 
     upstreams: Mapping[str, str]
-    """The default addresses of the providers, by vendor. Environment variables can replace these addresses."""
+    """The default addresses of the providers, by vendor. Environment variables of the user can replace these
+    addresses.
+    """
     variables: Mapping[str, str]
     arguments: tuple[str, ...] = ()
 

@@ -1,9 +1,10 @@
 """Answers compaction requests of clients from the ledger, in the form that each client expects.
 
 Claude Code and Codex ask for a summary in the last message of a request. Codex may also end its input with a
-`compaction_trigger`, or call /responses/compact. In both cases Codex expects a `compaction` item, whose content it does
-not read. foldline puts the digest and a signature into that item. When the client sends the item back, foldline
-replaces it by a readable message, because no provider can read the item. The provider gets no request for a compaction.
+`compaction_trigger`, or call /responses/compact. For a trigger or such a call, Codex expects a `compaction` item, and
+does not read the content of the item. foldline puts the digest and a signature into this item. When the client sends
+the item back, foldline replaces it by a readable message, because no provider can read the item. No compaction request
+is sent to the provider.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from foldline.session.session import Session
 SEALED = b"foldline1."
 """The beginning of the content of a compaction item that foldline wrote."""
 RESUMED = "Another language model started to solve this problem and produced a summary of its work so far:\n\n"
-"""The beginning of the message that replaces a compaction item. `is_client_summary` recognises the message by it."""
+"""The beginning of the message that replaces a compaction item. `is_client_summary` recognises the message by this
+beginning.
+"""
 _CLAUDE_CODE = ("Your task is to create a detailed summary of", "<summary>")
 _CODEX = ("You are performing a CONTEXT CHECKPOINT COMPACTION",)
 _OWN_WISHES = ("Additional Instructions:",)

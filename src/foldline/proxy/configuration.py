@@ -28,7 +28,7 @@ class ProxySettings:
     upstreams: Upstreams
     mode: Mode = "fold"
     ledger: str = ""
-    """A path or a `postgresql://` address. "" means that nothing is recorded, which only the mode `off` allows."""
+    """A path or a `postgresql://` address. In the mode `off`, it may be "": then nothing is recorded."""
     host: str = "127.0.0.1"
     port: int = 8460
     token: str = field(default="", repr=False)
@@ -39,21 +39,19 @@ class ProxySettings:
     max_bytes: int = MAX_BYTES
     limits: UpstreamLimits = field(default_factory=UpstreamLimits)
     prepare_s: float = 5.0
-    """Time limit in seconds for the work before a request is sent.
-
-    If it is exceeded, the request is passed on unchanged.
+    """Time limit in seconds for foldline's work before a request is sent. If the work takes longer, the request is
+    passed on unchanged.
     """
     is_shared: bool = False
-    """Whether other processes serve the same sessions.
-
-    If so, the messages that they added are read before each request.
+    """Whether other processes serve the same sessions. If so, the messages that other processes have added are read
+    before each request.
     """
     single_user: bool = False
     """Whether all credentials belong to one person. If so, a session is still found after a credential was renewed."""
     answers_compaction: bool = False
     """Whether foldline answers a client's requests for compaction from the ledger."""
     offers_recall: bool = False
-    """Whether the recall tool is offered to models. The proxy answers its calls."""
+    """Whether the recall tool is offered to models. The proxy answers the calls of the tool."""
     refuses_partial: bool = False
     """Whether requests with only the new messages are refused, so that the client sends its whole history."""
     holdout_ratio: float = 0.0
@@ -63,14 +61,16 @@ class ProxySettings:
         if self.mode not in MODES:
             raise ConfigError(f"unknown mode {self.mode!r}", hint=f"use one of {', '.join(MODES)}")
         if self.mode != "off" and not self.ledger:
-            raise ConfigError(f"mode {self.mode!r} needs a ledger", hint="name one with --ledger, or use --mode off")
+            raise ConfigError(
+                f"mode {self.mode!r} needs a ledger", hint="name a ledger with --ledger, or use --mode off"
+            )
         if not self.is_loopback and not self.token:
             raise ConfigError(
                 f"{self.host} can be reached from other machines, and no token is set",
                 hint="set --token (or FOLDLINE_TOKEN), or use --host 127.0.0.1",
             )
         if self.token and len(self.token) < MIN_TOKEN:
-            raise ConfigError(f"the token has fewer than {MIN_TOKEN} characters", hint="use a longer, random one")
+            raise ConfigError(f"the token has fewer than {MIN_TOKEN} characters", hint="use a longer, random token")
         if not 0 <= self.holdout_ratio <= 1:
             raise ConfigError(f"a hold-out share of {self.holdout_ratio} is not between 0 and 1", hint="5 % is 0.05")
 

@@ -1,4 +1,4 @@
-"""Decodes compressed bodies for the record. The bytes that are passed on are not changed."""
+"""Decodes compressed bodies for the record. The proxy still passes on the compressed bytes."""
 
 from __future__ import annotations
 

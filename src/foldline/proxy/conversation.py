@@ -2,8 +2,8 @@
 
 The client sends its whole history with every request. Each message of the history is found in the session by its trace,
 a hash chain over texts, calls and results. The trace does not change if the client moves a cache breakpoint or leaves
-out reasoning. Leading system messages are not part of the chain. They are always sent as they are in the client's
-request.
+out reasoning. Leading system messages are not part of the chain. These messages are always sent as they are in the
+client's request.
 """
 
 from __future__ import annotations
@@ -105,10 +105,11 @@ class RecalledReply(NamedTuple):
     last: int
     """The number of messages in the session up to and including the reply's last message."""
     elements: Sequence[str]
-    """What replaces the joined reply in later requests: the replies with recall calls, the results, and the last reply.
+    """The messages that replace the joined reply in later requests: the replies with recall calls, the results of these
+    calls, and the last reply.
 
-    If the model called the client's tools together with the recall tool, there is no last reply. The results of the
-    recall calls then come last, and the client's results follow in its next message.
+    If the model called the client's tools together with the recall tool, there is no last reply. The list then ends
+    with the results of the recall calls, and the client's results follow in the client's next message.
     """
 
 
@@ -116,7 +117,7 @@ class Headroom(NamedTuple):
     """How much a session can grow before it may have to be folded."""
 
     state: State
-    """The state of the session for which this was computed."""
+    """The state of the session for which the headroom was computed."""
     length: int
     """The number of messages in the session."""
     tokens: float
@@ -129,10 +130,10 @@ class ClientConversation:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._entry = session.state.snapshot.version.entry
-        """A log number from the time when `chain` was computed.
+        """The number of the newest log entry, other than appended messages, at the time when `chain` was computed.
 
-        It is the number of the newest entry that is not an appended message, for example a fold. If
-        the session has a newer entry of this kind, `catch_up` computes the chain again.
+        If the session has a newer entry other than appended messages, for example a fold, `catch_up` computes the chain
+        again.
         """
         self.chain = TraceChain()
         """The traces of the session's messages, without the leading system messages."""
@@ -148,7 +149,7 @@ class ClientConversation:
         After these messages, the session has at most a reply, which the client may still change.
         """
         self.headroom: Headroom | None = None
-        """Computed after the last exchange; None if it is unknown."""
+        """The headroom after the last exchange; None if it is unknown."""
         self.in_flight = 0
         """Number of requests of this conversation that are being answered."""
         self.settings: tuple[str, str] = ("", "")
@@ -191,7 +192,9 @@ class ClientConversation:
         self.chain, self.first_reply, self.confirmed = TraceChain(start), None, start
 
     def catch_up(self) -> bool:
-        """Read the messages that other processes have added to the session. Returns False if there are none."""
+        """Read the messages that other processes have added to the session. Returns False if there are no such
+        messages.
+        """
         session = self.session
         session.refresh()
         length, entry = len(session.state.timeline.messages), session.state.snapshot.version.entry
@@ -220,7 +223,7 @@ class ClientConversation:
         return version == self.session.state.version and version.length == self.length
 
     def is_behind(self) -> bool:
-        """Whether messages were added to or removed from the session elsewhere, such as a note from the page."""
+        """Whether another program added or removed messages of the session, for example the page a note."""
         self.session.refresh()
         return len(self.session.state.timeline.messages) != self.length
 
@@ -250,7 +253,8 @@ class ClientConversation:
     def align(self, history: ClientHistory, known: Alignment | None = None) -> Alignment:
         """Find the messages of a request in the session, starting at the first message.
 
-        `known` is an earlier result for the first messages. It is used if the session still contains these messages.
+        `known` is an earlier result of `align` for the first messages. It is used if the session still contains these
+        messages.
         """
         if known is None or not self._still_has(known):
             lead = [self.start] * min(history.lead, len(history))
@@ -266,7 +270,9 @@ class ClientConversation:
         return Alignment(len(history), self.chain.after_notes(place), places, before)
 
     def shared_alignment(self, history: ClientHistory) -> Alignment | None:
-        """The alignment of the messages that a request shares with the last request; None if there are none."""
+        """Where the session has the messages that a request shares with the last request; None if there are no such
+        messages.
+        """
         shared = history.scan.shared
         if shared <= history.lead or shared > len(self.places):
             return None

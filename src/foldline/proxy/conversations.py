@@ -32,9 +32,8 @@ RECALLED = "recalled"
 MAX_IN_GROUP = 16
 """Maximum number of conversations of one group in memory."""
 AT_ONCE_BYTES = 32_768
-"""A request is located at once only if at most this many bytes differ from the previous request.
-
-Reading this many bytes takes less than a millisecond.
+"""A request is located at once only if at most this many bytes are new since the previous request. Reading this many
+bytes takes less than a millisecond.
 """
 
 
@@ -47,9 +46,8 @@ class ConversationGroup:
     conversations: list[ClientConversation] = field(default_factory=list)
     """The most recently used conversations of the group, the newest last."""
     plain: bytes = b""
-    """The last request body in which no compaction item of foldline was found.
-
-    In the next body, only the part after the common beginning is searched.
+    """The last request body in which no compaction item of foldline was found. In the next body, only the part that
+    differs from this body is searched.
     """
     sealed: BodyScan | None = None
     """The last request body in which compaction items of foldline were found."""
@@ -77,9 +75,8 @@ class Located:
     """None if the conversation is new."""
     alignment: Alignment
     is_compacted: bool = False
-    """Whether the client has compacted the conversation.
-
-    If so, the request's history is a summary and the later messages.
+    """Whether the client has compacted the conversation, so that the request's history is a summary and the later
+    messages.
     """
 
 
@@ -176,7 +173,7 @@ class Conversations:
         return not self.shared and pool.group_commit is not None and pool.has_open_connection
 
     def locate_at_once(self, group: ConversationGroup, data: bytes, name: str) -> Located | None:
-        """What `locate` returns if a request continues a conversation in memory by a few bytes; else None.
+        """The same as `locate` if a request adds only a few bytes to a conversation in memory; else None.
 
         The ledger is not read.
         """

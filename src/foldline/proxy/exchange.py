@@ -2,7 +2,7 @@
 
 The client's bytes are sent unless the interceptor replaces them. Every chunk of a response is passed on before it is
 kept for the record. If the client closes its connection, the request to the provider is cancelled. If the provider's
-response is incomplete, the client's connection is closed too, so that the client notices the fault.
+response is incomplete, the client's connection is closed, so that the client notices the fault.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _Exchange:
         self.has_recorded = False
 
     async def read(self, receive: Receive) -> bytes | None:
-        """The request's body; None if the body is to be passed on while it arrives."""
+        """The request's body; None if the body is passed on while it arrives."""
         limit, length = self.parent.max_bytes, header(self.headers, b"content-length")
         if length.isdecimal() and int(length) > limit:
             raise BodyTooLarge

@@ -1,7 +1,7 @@
 """Counts what the proxy has done since it started: requests, folds, faults, tokens, money, and cache misses by cause.
 
 The workers keep their counts in shared memory, with a slot for each worker. So every worker can report the sum over all
-workers. A worker that replaces another worker continues the counts of that worker.
+workers. A worker that replaces a dead worker continues the counts of the dead worker.
 """
 
 from __future__ import annotations

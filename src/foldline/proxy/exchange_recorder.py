@@ -1,4 +1,4 @@
-"""Records an exchange after its response was passed on. Then folds the session if its policy demands it."""
+"""Records an exchange after its response was passed on. Then folds the session if the policy requires a fold."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from foldline.session.reply_ties import tie_replies
 from foldline.view.identity import UNKNOWN_VIEW
 
 MIN_TRUNCATED = 2_000
-"""Minimum size in tokens of a request that is checked for truncation. Estimates of smaller requests
-are less certain.
+"""Only requests of at least this many tokens are checked for truncation, because estimates of smaller requests are less
+certain.
 """
 TRUNCATED_RATIO = 0.5
 """If the provider reports less than this share of the estimated tokens, the request was truncated."""
@@ -55,7 +55,9 @@ class ExchangeRecorder:
         return receipt
 
     def _record(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
-        """Record an exchange. If another process has added messages to the session meanwhile, read them first."""
+        """Record an exchange. If another process has added messages to the session meanwhile, these messages are read
+        first.
+        """
         for attempt in range(ATTEMPTS):
             try:
                 # if another process has added messages since the last read, adding the reply raises `Conflict`
@@ -89,9 +91,8 @@ class ExchangeRecorder:
         store.event(branch, RECALLED, {"first": first, "last": end, "elements": trail.elements})
 
     def _record_at_once(self, ticket: Ticket, reply: list[Message]) -> tuple[ClientConversation, Receipt | None]:
-        """Record an exchange in one transaction (new messages, reply and receipt).
-
-        The exchange must continue its session.
+        """Record an exchange in one transaction: new messages, reply and receipt. The exchange must only add messages
+        at the end of its session.
         """
         conversation, located = ticket.conversation, ticket.located
         assert conversation is not None  # noqa: S101 (for the type checker)
@@ -164,8 +165,8 @@ class ExchangeRecorder:
     def _report_truncation(self, conversation: ClientConversation, reported: int, estimate: int) -> None:
         """Emit an event if the provider has silently truncated the request.
 
-        A request counts as truncated if the provider reports far fewer tokens than were sent. If the following requests
-        are truncated too, no further event is emitted.
+        A request counts as truncated if the provider reports far fewer tokens than were sent. If several requests in a
+        row are truncated, only one event is emitted.
         """
         is_truncated = estimate >= MIN_TRUNCATED and reported < estimate * TRUNCATED_RATIO
         self.counters.add(truncated=is_truncated)
@@ -178,7 +179,7 @@ class ExchangeRecorder:
         emit(Event("truncated", conversation.session.name, facts), self.planner.conversations.listener)
 
     def _fold_if_due(self, conversation: ClientConversation) -> None:
-        """Fold the session now if its policy demands it, so that the client's next request need not wait."""
+        """Fold the session now if the policy requires a fold, so that the client's next request need not wait."""
         try:
             release_long_prompt(conversation.session)
             conversation.session.fold_if_due()
@@ -197,7 +198,7 @@ def _is_plain(ticket: Ticket) -> bool:
 
 
 def _is_current(ticket: Ticket) -> bool:
-    """Whether the conversation of a request has all messages of its session that were read or written last."""
+    """Whether the conversation of a request includes the newest messages that its session has in memory."""
     conversation = ticket.conversation
     if conversation is None or not isinstance(record := conversation.session.record, BranchRecord):
         return False

@@ -34,7 +34,7 @@ class ExchangeReport:
     started_at: float = 0.0
     """Seconds since 1970."""
     seconds: float = 0.0
-    """The time until the end of the response."""
+    """The time from the request to the end of the response, in seconds."""
     is_complete: bool = False
     """Whether the provider sent the complete response."""
     is_folded: bool = False
@@ -51,9 +51,8 @@ class ExchangeReport:
     answered: str = ""
     """What foldline answered itself, such as `compaction`; "" if the provider answered."""
     fault: str = ""
-    """The class of the error in foldline; "" if there was none.
-
-    After an error in foldline, the client's own request is passed on.
+    """The class of the error inside foldline; "" if there was no error. After such an error, the client's own request
+    is passed on.
     """
     traceparent: str = ""
     """The client's trace context."""

@@ -71,7 +71,7 @@ class _DecodedElements(Sequence[Mapping[str, Any]]):
 def _head_elements(state: State, format: Format) -> tuple[list[bytes], int]:
     """The JSON texts of the messages before the cut: pins, digest, and messages that the fold carried over.
 
-    Also returns the number of elements up to the last pin; 0 if nothing is pinned.
+    The second value is the number of elements up to the last pin; 0 if nothing is pinned.
     """
     timeline, loss = state.timeline, LossCollector()
     pinned = timeline.fold.pinned if timeline.fold is not None else ()
@@ -125,8 +125,8 @@ def _kept_elements(
     """The JSON texts of the messages after the cut.
 
     If the view shows a message unchanged, the client's own text is used. A note of the session is added before the next
-    reply or, if there is none, at the end. At its own position, the note might be between a call and its result, which
-    providers refuse.
+    reply after it; if there is no later reply, it is added at the end. At its own position, the note might be between a
+    call and the result of the call, which providers refuse.
     """
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
     first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))
@@ -158,7 +158,7 @@ def _kept_elements(
 
 
 def _notes(state: State) -> list[int]:
-    """The positions of the notes after the cut. The client's request does not have them."""
+    """The positions of the notes after the cut. The client's request does not have these notes."""
     timeline = state.timeline
     notes = [at for at in range(timeline.cut, len(timeline)) if timeline.messages[at].kind == NOTE]
     return [at for at in notes if at not in timeline.removed]
@@ -168,7 +168,7 @@ def _unchanged(state: State, recalled: Mapping[int, RecalledReply]) -> dict[int,
     """The replies with recall calls that the view shows unchanged.
 
     If a fold has removed the thinking of a reply, the thinking in the reply's recall calls is invalid, too. Such a
-    reply is left out here, so it is sent without recall calls, as the client has it.
+    reply is left out of the result, so the reply is sent as the client has it, without recall calls.
     """
     shown, messages = state.timeline.shown, state.timeline.messages
     return {
@@ -189,10 +189,7 @@ def _value(element: bytes) -> Any:
 
 
 def _without_marks(element: Any) -> Any:
-    """A rendered message without its cache breakpoints, because they were set for an earlier request.
-
-    A message that is passed on exactly as the client sent it keeps its breakpoints: they were set for this request.
-    """
+    """A rendered message without its cache breakpoints, which were set for an earlier request."""
     if not isinstance(element, dict):
         return element
     content = element.get("content")

@@ -1,4 +1,6 @@
-"""Runs the work on conversations in threads, for each `ConversationGroup` in the order of its arrival."""
+"""Runs the work on conversations in threads. All work on one `ConversationGroup` is done in the order of its
+arrival.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ THREADS = 32
 
 
 class GroupWork:
-    """Runs work in threads, and in the order of its arrival for each group. Must be used in one event loop."""
+    """Runs work in threads. All work on one group is done in the order of its arrival. Must be used in one
+    event loop.
+    """
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="foldline-proxy")
@@ -56,6 +60,6 @@ class GroupWork:
 
 
 def _ignore(future: asyncio.Future[Any]) -> None:
-    """Read the exception of work that was abandoned, so that asyncio does not report it."""
+    """Read the exception of abandoned work, so that asyncio does not report the exception."""
     if not future.cancelled():
         future.exception()

@@ -38,7 +38,7 @@ class OutgoingRequest:
 
     body: bytes
     is_rewritten: bool = False
-    """Whether the body differs from the client's body. A body that differs is not compressed."""
+    """Whether the body differs from the client's body. If so, the body is not compressed."""
     betas: tuple[str, ...] = ()
     """Values of the header `anthropic-beta` that are added to the client's own values."""
     notes: tuple[tuple[str, str], ...] = ()
@@ -46,9 +46,8 @@ class OutgoingRequest:
     answer: OwnAnswer | None = None
     """A response that foldline writes itself. If it is set, nothing is sent to the provider."""
     is_large: bool = False
-    """Whether the request may be too large for the window.
-
-    If so, the beginning of the response is examined before it is passed on.
+    """Whether the request may be too large for the window. If so, the beginning of the response is examined before it
+    is passed on.
     """
     offers_recall: bool = False
     """Whether the body offers the recall tool, whose calls the proxy answers."""

@@ -1,6 +1,6 @@
 """Answers requests to foldline's own paths: health and readiness, figures, and the page.
 
-Everyone may read health and readiness. Figures may be read with the token. If no token is set, they may be read only
+Everyone may read health and readiness. Figures may be read with the token. If no token is set, figures may be read only
 from this machine.
 """
 

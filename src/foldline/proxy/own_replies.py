@@ -14,7 +14,7 @@ EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
 def text_reply(format: str, model: str, text: str, *, streams: bool) -> OwnAnswer:
-    """A reply with one text. Its usage is 0."""
+    """A reply with one text. All figures of its usage are 0."""
     if format == "anthropic":
         return _anthropic(model, text, streams=streams)
     content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

@@ -1,7 +1,7 @@
 """Requests that contain only the new messages, because the provider stores the earlier messages.
 
-Such a request cannot be folded. It is passed on, or refused if the settings demand it. The refusal is the error that a
-provider sends when it does not have the earlier messages. The client then sends its whole history.
+Such a request cannot be folded. It is passed on, or refused if `ProxySettings` says so. The refusal is the error that a
+provider sends when it does not have the earlier messages. After this error, the client sends its whole history.
 """
 
 from __future__ import annotations

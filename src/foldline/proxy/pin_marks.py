@@ -20,7 +20,8 @@ _VALUE = re.compile(rb"\s{0,9}:\s{0,9}(\{[^{}]{0,200}\})")
 def added_mark(body: bytes, list_start: int) -> Any:
     """The `cache_control` value for the breakpoint after the pinned messages; None if none may be added.
 
-    The value is that of the next breakpoint, because a breakpoint for an hour must not follow one for five minutes.
+    The value is the same as that of the next breakpoint, because a breakpoint with an hour to live must not follow a
+    breakpoint with five minutes to live.
     """
     marks: list[tuple[int, bytes]] = []
     at = body.find(_KEY)

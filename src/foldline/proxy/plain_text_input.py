@@ -10,8 +10,8 @@ from foldline.wire.formats import Format
 def with_listed_input(data: bytes, format: Format) -> bytes | None:
     """The request body with a list in place of the plain text; None if the messages are not a plain text.
 
-    The list has one message of the user with this text. Only foldline reads this body: if nothing is folded, the
-    provider gets the client's own bytes.
+    The list has one message of the user with this text. If nothing is folded, the provider gets the client's own bytes,
+    and not this body.
 
     >>> from foldline.wire.formats import request_format
     >>> with_listed_input(b'{"input": "Hi", "store": false}', request_format("openai-responses"))

@@ -1,7 +1,7 @@
 """Decides what to send for a request: the client's own bytes, or the view of its folded session.
 
-The decision uses only values in memory. But if the session has to be folded before this request is sent, the new
-messages are first written to the ledger.
+The decision uses only values in memory. If the session has to be folded before the request is sent, the new messages
+are first written to the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BYTES_PER_TOKEN = 2
 LARGE_BYTES = 200_000
 """A request with more bytes than this counts as large (see `RequestPlanner.is_large`)."""
 MOST_PER_BYTE, MOST_PER_MESSAGE = 2, 100
-"""A message certainly has fewer tokens than this for each byte, plus this for the message, unless it has media."""
+"""The upper limit for the tokens of a message without media: the first number for each byte, plus the second number."""
 COLD_S = 270.0
 """After a pause of this many seconds, the session may be folded before the request is sent.
 
@@ -183,7 +183,7 @@ class RequestPlanner:
     def catch_up(self, ticket: Ticket) -> bool:
         """Read what others have changed in the session, then find the request's messages in the session again.
 
-        Other processes add messages if they share the ledger. The page and the commands add notes. Returns False if
+        Other processes that share the ledger add messages; the page and the commands add notes. Returns False if
         nothing has changed.
         """
         conversation, located = ticket.conversation, ticket.located
@@ -198,9 +198,9 @@ class RequestPlanner:
     def write(self, ticket: Ticket) -> None:
         """Add the new messages of a request to its session.
 
-        If the client changed an earlier message, this message and all later messages are written to a new branch. But
-        if the client changed only a reply that it had not sent back before, the client's version replaces the recorded
-        reply.
+        If the client changed an earlier message, this message and all later messages are written to a new branch. If
+        the client changed only a reply that it had not sent back before, no branch is made: the client's version
+        replaces the recorded reply.
         """
         self.catch_up(ticket)
         conversation, located = ticket.conversation, ticket.located
@@ -280,12 +280,14 @@ class RequestPlanner:
         return len(ticket.located.history.scan.data) > self._least_bytes(ticket)
 
     def is_large(self, ticket: Ticket, body: bytes | None) -> bool:
-        """Whether a request may be too large for the provider, whose window may be smaller than the configured one."""
+        """Whether a request may be too large for the provider, whose window may be smaller than the configured
+        window.
+        """
         length = len(ticket.located.history.scan.data) if body is None else len(body)
         return self.settings.mode == "fold" and length > min(LARGE_BYTES, self._least_bytes(ticket))
 
     def _least_bytes(self, ticket: Ticket) -> int:
-        """The number of bytes up to which a request fits the window. A longer request may be too large."""
+        """The number of bytes up to which a request certainly fits the window."""
         window = self.settings.policy.window_tokens or model_of(ticket.model or self.settings.model).window
         return window * BYTES_PER_TOKEN
 
@@ -336,15 +338,14 @@ class RequestPlanner:
                 ticket.identity = ticket.identity.with_unknown_prefix
             return None
         if located.alignment.place < state.timeline.cut:
-            raise FoldlineError("the request ends before the first message that the fold keeps")
+            raise FoldlineError("the request has only messages that the fold removed")
         ticket.is_folded, ticket.fold_key = True, state.identity().fold_key
         return folded_body(state, located.history, located.alignment.places, conversation.recalled)
 
 
 def _has_headroom(conversation: ClientConversation, located: Located) -> bool:
-    """Whether the new messages of a request are surely so small that the session need not be folded.
-
-    Only their bytes are counted. So messages with images or files are excluded.
+    """Whether the new messages of a request are certainly so small that the session need not be folded. Only the bytes
+    of the messages are counted, so messages with images or files are excluded.
     """
     known, state = conversation.headroom, conversation.session.state
     if known is None or known.state is not state or known.length != len(state.timeline.messages):
@@ -357,9 +358,8 @@ def _has_headroom(conversation: ClientConversation, located: Located) -> bool:
 
 
 class _SessionNames:
-    """The session names that are taken: those in `names`, and those of the tenant's sessions that have messages.
-
-    A session without messages was left behind by a process that died, so its name may be used again.
+    """The session names that are taken: those in `names`, and those of the tenant's sessions that have messages. If a
+    session has no messages, its process died before it added one, so the name may be used again.
     """
 
     def __init__(self, conversations: Conversations, tenant: str, names: set[str]) -> None:

@@ -29,7 +29,7 @@ def body_with_recall(located: Located, body: bytes | None, format: str) -> bytes
 
 
 def recall_results(conversation: ClientConversation | None, calls: Sequence[ToolCall]) -> list[Message]:
-    """The results of recall calls. A new conversation (None) has nothing to recall."""
+    """The results of recall calls. `conversation` is None if it is new; then nothing is found."""
     if conversation is None:
         return [tool(call.id, "Nothing was found.", name=call.name) for call in calls]
     tools = Tools(conversation.session)

@@ -1,9 +1,10 @@
 """Passes on a response in which the model may call the recall tool. The proxy answers the calls.
 
-The client never sees a recall call. A stream is passed on event by event until a recall call begins. The rest of the
-stream is held back. The call is answered from the ledger, and the request is sent again with the call and the answer
-added at the end. The client gets both replies as one reply. If the model calls the client's tools too, the client
-answers its own calls first. The proxy then adds the recall call and its answer to the client's next request.
+The client never sees a recall call. A stream is passed on event by event until a recall call begins; the rest of the
+stream is held back. The call is answered from the ledger, and the request is sent again with the call and its result
+added at the end. The client gets the reply with the call and the next reply as one reply. If the reply with the recall
+call also calls tools of the client, the client answers its own calls first. The proxy then adds the recall call and its
+result to the client's next request.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class RecallTrail:
     elements: list[str] = field(default_factory=list)
     """The replies with recall calls, the results of these calls, and the last reply, each as JSON text.
 
-    The client receives these replies as one joined reply, without recall calls, and sends the joined reply back. The
-    proxy then replaces it by these messages.
+    The client receives these replies as one joined reply, without recall calls. When the client sends the joined reply
+    back, the proxy replaces it by these messages.
     """
 
 

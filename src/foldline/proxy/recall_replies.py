@@ -1,7 +1,7 @@
 """The recall tool in each wire format: its definition, its calls, their answers, and the joined reply.
 
-The client must not see the call. So the client gets one joined reply. It begins with the reply that contains the call,
-but without the call. Then comes the reply that the model gives after the call was answered.
+The client must not see the call. So the client gets one joined reply: the reply that contains the call, but without the
+call, and then the reply that the model gives after the call was answered.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def without_recall(format: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined_reply(format: str, first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Two replies joined into one reply. Its usage is that of the second reply, with the output tokens of both."""
+    """Two replies joined into one reply. The usage of the joined reply is the usage of the second reply, plus the
+    output tokens of the first reply.
+    """
     if format == "anthropic":
         usage = _summed(first.get("usage"), second.get("usage"), "output_tokens")
         return {**second, "id": first.get("id"), "content": [*first["content"], *second["content"]], "usage": usage}
@@ -149,7 +151,7 @@ def joined_reply(format: str, first: dict[str, Any], second: dict[str, Any]) -> 
 
 
 def _summed(first: Any, second: Any, output: str, total: str = "") -> dict[str, Any]:
-    """The usage of the second of two replies, with the output tokens of both."""
+    """The usage of the second reply, plus the output tokens of the first reply."""
     found = dict(second or {})
     more = (first or {}).get(output) or 0
     for key in (output, total):
@@ -164,8 +166,9 @@ def _summed(first: Any, second: Any, output: str, total: str = "") -> dict[str, 
 def rest_of_stream(format: str, reply: dict[str, Any], held: dict[str, Any], at: int, *, shows_usage: bool) -> bytes:
     """The events at the end of a stream, with the part of the reply that the client has not received yet.
 
-    `reply` is the joined reply. `at` is the index of its first block or item that the client has not received. In
-    formats whose events have no index, `held` is used instead. It is the part that the client has not received.
+    `reply` is the joined reply. `at` is the index of the first block or item of `reply` that the client has not
+    received. `held` is the part of `reply` that the client has not received; it is used for formats whose events have
+    no index.
     """
     if format == "anthropic":
         events = _anthropic_events(reply, at)

@@ -50,7 +50,7 @@ def _stores_with(store: Store, session: str) -> list[Store]:
 
 
 def _newest(store: Store, session: str) -> Receipt | None:
-    """The newest receipt in all branches of all sessions with this name, for all tenants."""
+    """The newest receipt of all sessions with this name, in all branches and for all tenants."""
     found = [last_receipt(own, branch) for own in _stores_with(store, session) for branch in own.branches(session)]
     return max((one for one in found if one is not None), key=lambda one: one.id, default=None)
 

@@ -3,7 +3,7 @@
 The figures for the client's own request are computed from the previous receipt. Between two folds, the request that was
 sent and the client's own request grow by the same number of tokens. If a fold was made since the previous receipt, the
 growth is estimated from the number of bytes. The cache is assumed to hold everything that the client's previous request
-would have left in it.
+would have left in the cache.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def make_receipt(ticket: Ticket, conversation: ClientConversation, usage: Usage,
 
 
 def _with_recall(receipt: Receipt, trail: RecallTrail | None) -> Receipt:
-    """The receipt with the cost of all requests that recall calls caused."""
+    """The receipt, with the cost of the additional requests that recall calls caused."""
     if trail is None or not trail.calls:
         return receipt
     prices, usage = model_of(receipt.model).prices, receipt.usage
@@ -104,9 +104,8 @@ def untouched_usage(
 
 
 def replace_prompt(usage: Usage, *, fresh: int, read: int, written: int) -> Usage:
-    """A copy of a usage with new figures for the prompt.
-
-    If the usage has tokens that are cached for an hour, all written tokens count as cached for an hour.
+    """A copy of a usage with new figures for the prompt. If `usage` has tokens that are cached for an hour, all
+    `written` tokens count as cached for an hour.
     """
     hour = written if usage.cache_write_1h else 0
     return usage._replace(input=fresh, cache_read=read, cache_write=written, cache_write_1h=hour)

@@ -1,6 +1,6 @@
 """The interceptor that records conversations and folds them. If it fails, the client's own request is sent.
 
-Recording runs in threads. Planning runs in threads, too, unless it takes less than a millisecond. All work on the
+Recording runs in threads. Planning also runs in threads, unless it takes less than a millisecond. All work on the
 conversations with the same tenant and client id (a `ConversationGroup`) is done in the order of its arrival. So the
 reply to a request is recorded before the client's next request is planned.
 """
@@ -102,7 +102,9 @@ class RecordingInterceptor:
         return outgoing
 
     async def _planned(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest:
-        """The plan for a request, made here if this takes less than a millisecond, else in a thread."""
+        """The plan for a request. If planning takes less than a millisecond, it is done in the event loop, else in a
+        thread.
+        """
         outgoing = None if group.pending else self._plan_at_once(request, group, body)
         if outgoing is not None:
             return outgoing
@@ -135,10 +137,10 @@ class RecordingInterceptor:
         return replace(self._outgoing(request, offered or body, ticket), offers_recall=offered is not None)
 
     def _plan_at_once(self, request: ClientRequest, group: ConversationGroup, body: bytes) -> OutgoingRequest | None:
-        """What `_plan` returns, if it needs no thread because it takes less than a millisecond; else None.
+        """The same as `_plan`, if planning takes less than a millisecond and so needs no thread; else None.
 
-        This is the usual case: the request continues a conversation in memory by a few messages, and nothing has to be
-        written before the request is sent.
+        The usual request adds a few messages to a conversation in memory, and nothing has to be written before it is
+        sent. Such a request needs no thread.
         """
         call, conversations, settings = request.call, self.conversations, self.settings
         if call.kind != "create" or settings.offers_recall or not conversations.reads_at_once:
@@ -216,7 +218,7 @@ class RecordingInterceptor:
         ticket = Ticket(group=group, located=told, conversation=found, model=model, format=call.format)
         conversation = found or self.planner.create(ticket)
         if alignment.elements < len(history) or alignment.place < conversation.confirmed:
-            self.planner.write(ticket)  # the session does not contain all messages that the client wants to compact
+            self.planner.write(ticket)  # the session may lack messages that the client wants to compact
         conversation = ticket.conversation or conversation
         conversation.session.refresh()
         answer = compaction_answer(asked, conversation, history, model, self._key)
@@ -253,9 +255,9 @@ class RecordingInterceptor:
     async def retry(
         self, request: ClientRequest, sent: OutgoingRequest, error: ReceivedResponse
     ) -> OutgoingRequest | None:
-        """Fold the session and return its smaller request, if the provider refused `sent` as too large.
+        """If the provider refused `sent` as too large, fold the session and return the smaller request.
 
-        Returns None if the provider refused it for another reason, or if nothing can be folded.
+        Returns None if the provider refused `sent` for another reason, or if nothing can be folded.
         """
         ticket = sent.ticket
         if not isinstance(ticket, Ticket) or self.settings.mode != "fold" or request.call.kind != "create":

@@ -1,4 +1,4 @@
-"""Finds the first difference between a request and the previous one that matters to a prompt cache.
+"""Finds the first place at which a request differs from the previous request for a prompt cache.
 
 A prompt cache compares tools, system text and messages, in this order, regardless of their order in the body. Cache
 breakpoints are instructions to the cache and not part of the prompt, so they are left out of the comparison.
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
     """`tools`, `system`, `settings` or `history`."""
     path: str
     offset: int
-    """Index of the first byte at which the newer body differs from the older one."""
+    """Index of the first byte at which the newer body differs from the older body."""
 
 
 def field_hashes(scan: BodyScan, format: Format) -> dict[str, str]:
@@ -46,7 +46,7 @@ def field_hashes(scan: BodyScan, format: Format) -> dict[str, str]:
 
 
 def first_difference(before: bytes, after: bytes, format: Format) -> Difference | None:
-    """The first difference between two request bodies; None if the newer one continues the older one.
+    """The first difference between two request bodies; None if the newer body only adds messages to the older body.
 
     >>> from foldline.wire.formats import request_format
     >>> first_difference(b'{"messages": [1, 2]}', b'{"messages": [1, 3, 4]}', request_format("anthropic"))
@@ -125,7 +125,7 @@ def _field_bytes(scan: BodyScan, key: str) -> bytes:
 
 
 def added_blocks(before: bytes, after: bytes, format: Format) -> int:
-    """The number of content blocks in the messages that a request adds to those of the previous request."""
+    """The number of content blocks in the messages that a request adds to the messages of the previous request."""
     try:
         old, new = scan_body(before, format.list_key), scan_body(after, format.list_key)
     except NotScannable:

@@ -1,6 +1,6 @@
 """Reads a response before it is passed on.
 
-The beginning of a stream is read to find a refusal in it. An error is read completely.
+The beginning of a stream is read to find a refusal in the stream. An error response is read completely.
 """
 
 from __future__ import annotations

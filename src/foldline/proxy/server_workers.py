@@ -16,7 +16,9 @@ from contextlib import suppress
 EARLY_S = 5.0
 """A worker that ends after fewer seconds than this has ended early."""
 RESTART_S = 0.1
-"""Seconds to wait before a worker that ended early with an error is replaced. The time doubles with each early end."""
+"""Seconds to wait before a worker that ended early with an error is replaced. The time doubles each time a worker ends
+early.
+"""
 MAX_RESTART_S = 5.0
 KILL_S = 45
 """A worker that was told to stop is killed if it still runs after this many seconds."""
@@ -32,7 +34,7 @@ def fork_workers(count: int) -> int | None:
 
 
 class _WorkerParent:
-    """The parent process, which forks the workers, replaces those that die, and stops all of them."""
+    """The parent process. It forks the workers, replaces workers that die, and stops all workers at the end."""
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -18,7 +18,7 @@ def release_long_prompt(session: Session) -> None:
     """Let the next fold remove the first prompt, if this prompt is long and the session has a newer prompt.
 
     A long prompt that stays in every view leaves little or no room for the history. After the fold, the digest quotes
-    the prompt. The proxy cannot ask the user, so it makes this decision itself.
+    the prompt.
     """
     state, prompts = session.state, session.state.timeline.prompts
     if not state.policy.keep_first_prompt or len(prompts) < 2:
@@ -35,9 +35,8 @@ def rewind(session: Session, length: int) -> None:
 
 
 def fold_before(session: Session, position: int, *, reason: str) -> None:
-    """Fold everything before a position, without a digest.
-
-    The client's own summary, which is the message at that position, replaces the folded messages.
+    """Fold everything before a position, without a digest. The message at this position is the client's own summary of
+    the folded messages.
     """
 
     def fold(entry: int) -> object:

@@ -8,7 +8,7 @@ from collections.abc import Container
 from foldline.proxy.forwarded_headers import RawHeaders, header
 
 _NAMES = (b"x-foldline-session", b"x-claude-code-session-id", b"session-id", b"session_id", b"x-session-id")
-"""Headers that name a conversation. If several are present, the first one in this list is used."""
+"""Headers that name a conversation. If a request has several of these headers, the first one in this list is used."""
 _AGENT = b"x-claude-code-agent-id"
 """The header that names a sub-agent. A sub-agent has a conversation separate from that of its parent."""
 _READ = frozenset((*_NAMES, _AGENT))

@@ -1,6 +1,6 @@
 """Keeps a proxy process running on one socket: if the process dies, another process takes over.
 
-The supervisor holds the listening socket. So if a client connects while no process runs, the client is not refused. It
+The supervisor holds the listening socket. So if a client connects while no process runs, the client is not refused, but
 waits for the next process.
 """
 
@@ -19,7 +19,7 @@ MAX_RESTART_S = 2.0
 SETTLED_S = 5.0
 """A process that ends after fewer seconds than this has ended early."""
 STOP_S = 15.0
-"""Maximum number of seconds to wait until the process has stopped. Then it is killed."""
+"""Maximum number of seconds to wait until the process has stopped. After that, the process is killed."""
 
 
 class Supervisor:

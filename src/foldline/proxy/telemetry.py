@@ -87,14 +87,14 @@ def _figures(found: ExchangeReport) -> dict[str, Any]:
 
 
 def _error(found: ExchangeReport) -> str:
-    """The value of `error.type`; "" if the exchange went well."""
+    """The value of `error.type`; "" if the exchange had no error."""
     if found.status >= 400:
         return str(found.status)
     return "" if found.is_complete else "incomplete"
 
 
 def _providers() -> tuple[Any, Any]:
-    """A tracer provider and a meter provider. The environment configures their exporters."""
+    """A tracer provider and a meter provider, with the exporters that the environment configures."""
     missing = [name for name in ("opentelemetry.sdk", "opentelemetry.exporter") if not _is_installed(name)]
     if missing:
         raise ConfigError(f"telemetry needs {' and '.join(missing)}", hint=extra_hint("otel"))

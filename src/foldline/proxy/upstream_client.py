@@ -78,9 +78,9 @@ class UpstreamClient:
 
 
 def environment_proxy(origin: URL) -> URL | None:
-    """The proxy that the environment names for an address (`HTTPS_PROXY`, `HTTP_PROXY`); None if there is none.
+    """The proxy that the environment names for an address; None if there is none.
 
-    `NO_PROXY` lists the hosts that are reached without a proxy.
+    `HTTPS_PROXY` and `HTTP_PROXY` name proxies. `NO_PROXY` lists the hosts that are reached without a proxy.
     """
     address = getproxies().get(origin.scheme)
     if not address or proxy_bypass(f"{origin.host}:{origin.port}"):

@@ -80,8 +80,8 @@ def _address(text: str) -> URL:
 def target(base: URL, path: bytes, query: bytes) -> URL | None:
     """The address of a request at a provider; None if the path is unsafe.
 
-    The path of the base comes before the path of the request. A part such as `/v1` is not repeated if the base ends
-    with it and the path of the request begins with it.
+    The path of the base comes before the path of the request. If the base ends with a part such as `/v1`, and the path
+    of the request begins with the same part, the part is not repeated.
 
     >>> str(target(URL("http://h/v1"), b"/v1/models", b"limit=5"))
     'http://h/v1/models?limit=5'
