@@ -116,7 +116,7 @@ def test_a_file_that_is_no_ledger_is_refused(command: list[str], transcript: Pat
     with closing(sqlite3.connect(future)) as link, link:
         link.execute("INSERT INTO migrations (number, name, at) VALUES (999, 'from the future', 0)")
     more = [str(transcript)] if command == ["import"] else []
-    no_database = "is not a ledger (file is not a database): name another file"
+    no_database = "is not a ledger (file is not a database): choose another file"
     for one, says in ((text, no_database), (database, "not a ledger"), (future, "update foldline")):
         assert says in one_sentence(foldline(*command, *more, "--ledger", str(one)), code=4)
     assert "is a folder" in one_sentence(foldline(*command, *more, "--ledger", str(tmp_path)), code=4)

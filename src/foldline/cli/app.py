@@ -52,7 +52,7 @@ COMMANDS = {
     "recall": CommandEntry("Ledger", "Search a session, or print messages by their handle"),
     "pin": CommandEntry("Ledger", "Keep a text or messages in every view"),
     "unfold": CommandEntry("Ledger", "Undo the newest fold"),
-    "verify": CommandEntry("Ledger", "Check that a ledger is unchanged since it was written"),
+    "verify": CommandEntry("Ledger", "Check a ledger for changed, damaged and missing rows"),
     "export": CommandEntry("Ledger", "Write sessions as lines of JSON"),
     "handoff": CommandEntry("Ledger", "Write a hand-over of a session, so that another agent can continue it"),
     "prune": CommandEntry("Ledger", "Delete sessions that were not used for a given time"),

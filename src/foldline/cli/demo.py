@@ -41,7 +41,7 @@ WINDOW = 16_000
 STEP_SECONDS, FOLD_SECONDS = 0.05, 1.2
 """Seconds to pause on a terminal after a step, and after a step with a fold. The demo takes less than 30 seconds."""
 QUESTION = "AssertionError handle"
-"""The query of the recall at the end. The messages that answer it have been folded by then."""
+"""The query of the recall at the end. The messages that match the query are folded before."""
 ANSWER_TOKENS = 300
 QUOTED_LINES = 9
 """How many lines of the recalled text are shown."""
@@ -52,7 +52,7 @@ BAR, BESIDE = 48, 44
 NEXT = (
     ("foldline inspect FILE", "show what fills your own transcript"),
     ("foldline fold FILE -o OUT", "fold it to fit"),
-    ("foldline replay FILE", "compute what it would have cost"),
+    ("foldline replay FILE", "compute what it would have cost under other policies"),
     ("foldline import FILE", "add it to a ledger, and then"),
     ("foldline recall QUESTION", "search all its messages, folded or not"),
 )

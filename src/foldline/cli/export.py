@@ -25,7 +25,7 @@ from foldline.cli.shared.output import console, plural
     help="Write only this session; the beginning of its name is enough. Repeatable.",
 )
 @ledger_options
-@options.output_options("Print the report as one JSON object (to standard error with -o -).")
+@options.output_options("Print the report as one JSON object (on standard error if -o is -).")
 def export(out: str, force: bool, names: tuple[str, ...], location: LedgerLocation, as_json: bool) -> None:
     r"""Write sessions as lines of JSON, from one snapshot of the ledger.
 

@@ -47,7 +47,7 @@ MISSING = 5
 @options.format_option
 @options.policy_options
 @options.system_tokens_option
-@options.output_options("Print the report as one JSON object (to standard error with -o -).")
+@options.output_options("Print the report as one JSON object (on standard error if -o is -).")
 def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -> None:
     r"""Fold a transcript so that it fits the window, and write it in its own format.
 

@@ -35,7 +35,9 @@ from foldline.session.native_compaction import fold_at_native_summary
 @options.format_option
 @ledger_options
 @options.policy_options
-@options.output_options("Print one JSON object (to standard error with -o -). Without -o, it contains the text.")
+@options.output_options(
+    "Print one JSON object (on standard error if -o is -). Without -o, the object contains the text."
+)
 def handoff(source: str, to: str, out: str | None, location: LedgerLocation, as_json: bool, **flags: Any) -> None:
     r"""Write a hand-over of a session, so that another agent can continue it.
 

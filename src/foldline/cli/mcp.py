@@ -22,8 +22,8 @@ from foldline.session import Ledger, Session
 def mcp(location: LedgerLocation, compact: bool, **flags: Any) -> None:
     r"""Serve the tools recall, pin, fold and context_left for one session over standard input and output.
 
-    Without --session, each call uses the session that was used last. Under foldline run, this is the agent's own
-    conversation. A client cannot choose another session.
+    Without --session, each call uses the session that was used last. Under foldline run, the session used last is the
+    agent's own conversation. A client cannot choose another session.
 
     \b
     Example:  foldline mcp --session ticket-42

@@ -77,9 +77,9 @@ class ReplayedFile:
 def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool, **flags: Any) -> None:
     r"""Replay old sessions request by request, and compare policies by tokens sent, cost, folds and lost facts.
 
-    The cost is that of the requests, with prompt caching. The cost of replies is left out, because it is the same under
-    every policy. Only messages that are in the files are counted. If every policy refused every request, the exit code
-    is 3.
+    The cost is the price of all requests, with prompt caching. The price of replies is left out, because it is the same
+    under every policy. Only messages that are in the files are counted. If every policy refused every request, the exit
+    code is 3.
 
     \b
     Example:  foldline replay session.jsonl --policy balanced --policy thrifty
@@ -221,7 +221,7 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
             yield f"{printable(row['policy'])}: refused {refused} of {requests}, so its cost cannot be compared"
             yield f"  the largest refused request{which}: {reasons[0]}"
     if any(row["over"] for row in report["policies"]):
-        yield "over: requests that fit the window according to the policy's counter, but not the model's counter"
+        yield "over: requests that fit the window according to the policy's counter, but not according to the model's"
     if first["unpriced"]:
         yield f"{plural(first['unpriced'], 'session')} without a known price, not in the cost"
     if report["skipped"]:

@@ -31,10 +31,10 @@ from foldline.watch.watcher import Watcher, WatchEvent
 
 ENDED, FAILED, REFUSED, UNWRITTEN, COMPACT, COST, CUT, STOPPED = 0, 1, 2, 4, 10, 11, 12, 128
 EXITS = {
-    ENDED: "the agent finished and nothing is due",
+    ENDED: "the agent finished, and no compaction is due",
     FAILED: "the agent finished with an error",
     REFUSED: "wrong usage, or a file or folder that cannot be used",
-    UNWRITTEN: "the agent finished and nothing is due, but something could not be written",
+    UNWRITTEN: "the agent finished, and no compaction is due, but not everything could be written",
     COMPACT: "a compaction is due before the agent's next turn",
     COST: "a cost limit is reached",
     CUT: "the stream ended in the middle of a turn",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PACKAGE = "wordllama"
 WEIGHTS, VOCABULARY = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
 TEXT_CHARS = 1000
-"""Only this many characters at the start of a text are read. Reading more took longer and did not improve the ranking."""
+"""Only this many characters at the start of a text are read. Reading more took longer, but did not rank better."""
 PIECE_CHARS = 16
 CACHED_WORDS = 1 << 15
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")

@@ -13,8 +13,8 @@ the marks of the caller and foldline's own marks follow these rules:
 - If a one-hour mark of the caller comes after a five-minute mark, it becomes a five-minute mark.
 - Automatic caching (`cache_control` of the request) is one more mark, at the end of the request. If it is for one hour,
   all other marks become one-hour marks.
-- A mark that foldline adds is for five minutes. If a one-hour mark follows it, it is for one hour: the tokens before a
-  one-hour mark are written for an hour anyway.
+- foldline adds five-minute marks. Before a one-hour mark of the caller, foldline adds one-hour marks, because the
+  tokens before a one-hour mark are written for an hour anyway.
 """
 
 from __future__ import annotations

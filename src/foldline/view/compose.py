@@ -134,10 +134,10 @@ class View(NamedTuple):
         """The whole request in a wire format, as keyword arguments for the SDK's call.
 
         The default is the session's format. The request has the model, the system text, the session's tools and the
-        messages. `extra` is added to it: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the reply.
-        Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy reserves for
-        the reply. Anthropic refuses a thinking budget in the middle of a turn if another model began the turn, or if
-        the beginning of the turn was folded. In such a request, thinking is off, even if you pass a budget.
+        messages. `extra` is added to the request: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the
+        reply. Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy
+        reserves for the reply. Anthropic refuses a thinking budget in the middle of a turn if another model began the
+        turn, or if the beginning of the turn was folded. In such a request, thinking is off, even if you pass a budget.
 
             client.messages.create(**view.request("anthropic", max_tokens=2_000))
             client.chat.completions.create(**view.request("openai"))
@@ -304,7 +304,7 @@ class ComposedView:
         """The digest whose native summary the view shows."""
 
     def messages(self) -> tuple[Message, ...]:
-        """The messages of the view. If any message is broken, they are repaired."""
+        """The messages of the view. If any message is broken, the messages are repaired."""
         timeline = self.timeline
         if timeline.fold is not self._fold:
             self._fold, self._list, self._shown = timeline.fold, list(head(timeline)), timeline.cut

@@ -87,8 +87,8 @@ def http_body(rendered: Rendered, *, model: Model, definitions: list[Any], max_t
 def _with_betas(betas: tuple[str, ...], extra: Mapping[str, Any]) -> dict[str, Any]:
     """The request argument that contains the caller's beta flags and the given `betas`.
 
-    This is the argument `betas` if the caller uses it, otherwise the beta header in `extra_headers`. Only one of the
-    two is set, because the SDK ignores the argument `betas` if the header is given, too.
+    If the caller uses the argument `betas`, the flags are in `betas`; otherwise they are in a header in
+    `extra_headers`. The flags are never in two places, because the SDK ignores `betas` if the header is given, too.
     """
     headers = dict(extra.get("extra_headers") or {})
     names = [name for name in headers if name.lower() == BETA_HEADER]
@@ -155,7 +155,7 @@ def _check(rendered: Rendered, max_tokens: int | None, extra: Mapping[str, Any])
 
 
 def _too_long(max_tokens: int, reply_room: int, window: int, model: Model) -> InputError:
-    """The error for a reply that is longer than what is reserved for it.
+    """The error for a `max_tokens` above the tokens that the policy reserves for the reply (`reply_room`).
 
     The hint names a length that the model can write, and that leaves half of the window for the request.
     """
@@ -191,7 +191,7 @@ def tool_fault(definition: Mapping[str, Any], format: str) -> InputError | None:
     found = [key for key in _COMBINATIONS if key in (definition.get("input_schema") or ())]
     if format == "anthropic" and found:
         what = f"Anthropic refuses {found[0]!r} at the top level of the schema of {definition.get('name')!r:.80}"
-        return InputError(what, hint="put it into a property, or describe it in words")
+        return InputError(what, hint=f"move {found[0]!r} into a property, or describe the rule in words")
     return None
 
 

@@ -101,7 +101,7 @@ def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """The .json and .jsonl files in a folder and its subfolders, also if they are compressed (.gz)."""
+    """The .json and .jsonl files in a folder and its subfolders, including compressed ones (.gz)."""
     for path in sorted(Path(folder).rglob("*")):
         if path.is_file() and path.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             yield str(path)

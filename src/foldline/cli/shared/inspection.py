@@ -44,7 +44,7 @@ HARMLESS = {
     "field",
     "call-unsigned",
 }
-"""Codes of repairs that only write the same conversation in another way. A history that needs them is not broken."""
+"""Codes of repairs that write the same conversation in another way. They do not mean that the history is broken."""
 _KINDS = {ToolCall: "tool calls", ToolResult: "tool results", Thinking: "thinking"}
 _MILLION = 1_000_000
 

@@ -1,7 +1,7 @@
 """The options that choose a ledger and a session, and the functions that open the ledger and find the session.
 
-A command that only reads never creates a ledger. When a command chooses the session itself (the one used last), it
-prints its choice on standard error, so that standard output has only the result.
+A command that only reads never creates a ledger. If a command chooses the session itself (the session used last), it
+prints the name of the session on standard error, so that standard output has only the result.
 """
 
 from __future__ import annotations
@@ -160,9 +160,8 @@ def session_by_name(store: Store, infos: tuple[SessionInfo, ...], name: str) -> 
 def _no_sessions(store: Store) -> InputError:
     if others := len(owned_sessions(store)):
         what = f"the ledger has no sessions of the owner {owner_label(store.owner)!r}, but {others:,} of other owners"
-        return InputError(
-            what, hint="add --all-owners, or name one with --owner; foldline sessions --all-owners lists them"
-        )
+        hint = "add --all-owners, or name an owner with --owner; foldline sessions --all-owners lists the owners"
+        return InputError(what, hint=hint)
     return InputError("the ledger has no sessions", hint="add one with foldline import FILE")
 
 
@@ -187,7 +186,7 @@ def find_owner(location: LedgerLocation, session: str | None, *, all_owners: boo
         if len(set(wanted)) > 1:
             some = ", ".join(f"{owner_prefix(one.owner)}{one.info.name}" for one in near[:CANDIDATES])
             raise InputError(f"{len(near)} sessions begin with {session!r}", hint=f"give more of the name: {some}")
-        hint = f"name one with --owner: {', '.join(map(owner_label, found[:CANDIDATES]))}"
+        hint = f"name an owner with --owner: {', '.join(map(owner_label, found[:CANDIDATES]))}"
         raise InputError(f"{len(found)} owners have a session {wanted[0]!r}", hint=hint)
     if session is not None and not found:
         raise unknown_session(session)

@@ -96,7 +96,7 @@ class LiveMeter:
 
 
 def meter_line(watcher: Watcher) -> Text:
-    """The meter as one line: a bar that marks both thresholds, then tokens, model and cost."""
+    """The meter as one line: a bar with marks at the two thresholds (warn, compact), then tokens, model and cost."""
     from rich.text import Text  # noqa: PLC0415
 
     meter = watcher.meter

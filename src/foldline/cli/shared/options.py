@@ -79,7 +79,7 @@ def system_tokens_option(command: Command) -> Command:
     """Add `--system-tokens`."""
     words = (
         "Set the size of the hidden part: the system prompt and tools that are not in the file. "
-        "Default: as foldline inspect shows it."
+        "Default: the size that foldline inspect shows."
     )
     add = click.option("--system-tokens", type=WholeNumber(min=0), default=None, metavar="TOKENS", help=words)
     return add(command)

@@ -98,7 +98,7 @@ def margin_note(reason: str) -> str:
     """A note that explains the words "(it may be …)" in the reason for a fold; "" if the reason does not have them."""
     if "(it may be " not in reason:
         return ""
-    return '"it may be" is the estimate plus its largest known error: a request must fit even then'
+    return '"it may be" is the estimate plus its largest known error: a request must fit even at that size'
 
 
 def with_option_names(text: str) -> str:

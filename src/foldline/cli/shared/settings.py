@@ -31,7 +31,7 @@ USER_FILE = Path("foldline", "config.toml")
 """The path of the user's file below `$XDG_CONFIG_HOME`, which is `~/.config` by default."""
 DEFAULT_PRESET = "balanced"
 KEYS = {
-    "model": "The model of transcripts that name none",
+    "model": "The model of transcripts that name no model",
     "ledger": "The ledger: a file or a postgresql:// address",
     "owner": "The owner of the sessions in a shared ledger",
 }

@@ -128,10 +128,10 @@ class UsageReader:
     def read_ledger(self, store: Store) -> None:
         """Read all sessions of a ledger, except those whose logs were read before.
 
-        The requests that the proxy answered itself are in no log, so they are always read. A message that several
-        branches or sessions share counts once. A reply that was removed from its session counts, because it was paid
-        for. If a reply has no time of its own, for example because a proxy recorded
-        it, the time when it was stored is used.
+        The requests whose recall calls the proxy answered are in no log, so they are always read. A message that
+        several branches or sessions share counts once. A reply that was removed from its session counts, because it
+        was paid for. If a reply has no time of its own, for example because a proxy recorded it, the time when it was
+        stored is used.
         """
         for info in store.sessions():
             ids = agent_session_ids(store, info.name)
@@ -153,7 +153,7 @@ class UsageReader:
                         self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
 
     def _read_recall_requests(self, store: Store, info: SessionInfo, session: str) -> None:
-        """Read the requests that the proxy answered itself, because the model called the recall tool."""
+        """Read the requests whose replies called the recall tool, and whose calls the proxy answered."""
         for branch in store.branches(info.name):
             for one in read_recall_requests(store, branch):
                 chain = f"{info.name}/{branch.name}"
@@ -162,7 +162,7 @@ class UsageReader:
 
 
 def _reply_key(reply: object, usage: Usage, *, owner: str = "", part: int = 0) -> object:
-    """A key that is different for each reply. The id is not enough, because some servers use an id again.
+    """A key that is different for each reply. The id is not enough, because some servers give replies the same id.
 
     The output tokens are not in the key, because the first lines of a reply report fewer of them than the last line.
     """
