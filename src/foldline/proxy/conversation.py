@@ -223,7 +223,7 @@ class ClientConversation:
         return version == self.session.state.version and version.length == self.length
 
     def is_behind(self) -> bool:
-        """Whether another program added or removed messages of the session, for example the page a note."""
+        """Whether another program, for example the page, has added or removed messages of the session."""
         self.session.refresh()
         return len(self.session.state.timeline.messages) != self.length
 
