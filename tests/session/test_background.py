@@ -151,7 +151,7 @@ def test_a_view_that_must_fold_does_not_wait_and_the_late_digest_is_dropped(open
     assert fold.digest is not None
     assert (fold.digest.by, fold.digest.cause) == (
         "local",
-        "the request could not wait for the model; with background=False, it waits",
+        "the request could not wait for the model; with background=False, requests wait",
     )
     slow.go.set()
     assert ledger.wait(WAIT_S)

@@ -26,7 +26,7 @@ This is the 95th percentile of the errors on prose, code and tool output.
 """
 
 SHORT = 32
-"""The counts of the newest texts with at most this many characters are kept."""
+"""The counts of the newest texts with at most this many characters are cached."""
 
 DEFAULT_FAMILY = "cl100k_base"
 """The vocabulary family that is used for unknown models.

@@ -82,7 +82,8 @@ def family_of(name: str) -> Family:
 def _by_feature(part: Any, factor: float) -> dict[str, float]:
     """The weight of each feature, times a factor.
 
-    The key is a pattern, the hexadecimal digits with which a character begins, or the name of another feature.
+    There are three kinds of keys: patterns of classes, first UTF-8 bytes of characters (in hexadecimal digits), and
+    names of other features.
     """
     data = _data()
     found = dict(zip((*data["patterns"], *data["dense"]), (*part["patterns"], *part["dense"]), strict=True))

@@ -18,7 +18,8 @@ not explain the newest growths. Then the newest figure is trusted.
 If all steps have the same size and the ratio is about 2, growth cannot tell the first two rows apart. Then the figures
 are trusted only if cached tokens are certainly not counted twice, which one of two observations proves:
 
-- Counting cached tokens twice makes the first doubted figure too high by the size of the previous request. It is not.
+- The first doubted figure is not too high by the size of the previous request. It would be if cached tokens were
+  counted twice.
 - More than half of the figure is cached tokens. If they were counted twice, they would be at most half of it.
 """
 

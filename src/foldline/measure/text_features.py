@@ -27,12 +27,12 @@ class Patterns(NamedTuple):
     """The patterns that are counted. They are in groups, because a text without a class does not need its patterns."""
 
     words: tuple[tuple[bytes, int], ...]
-    """Patterns with a lowercase letter. Each has a pair that it contains, or -1.
+    """Patterns with a lowercase letter. Each pattern comes with a pair that it contains, or with -1.
 
     A search for this pair is much faster than counting the pattern.
     """
     signs: tuple[tuple[bytes, int], ...]
-    """Patterns of other ASCII classes. Each has a pair that it contains, or -1."""
+    """Patterns of other ASCII classes. Each pattern comes with a pair that it contains, or with -1."""
     edge_pairs: tuple[int, ...]
     """The pairs at the edges of words, which are most pairs of a text."""
     pairs: tuple[int, ...]
@@ -146,12 +146,12 @@ def class_pairs(raw: bytes) -> bytes:
 
 
 def without_word_pairs(pairs: bytes) -> bytes:
-    """The codes without the pairs of two lowercase letters: half of all codes, and no weight is for them."""
+    """The codes without the pairs of two lowercase letters. These pairs are half of all codes, and have no weight."""
     return pairs.translate(None, _WORD_PAIRS)
 
 
 def without_word_edges(pairs: bytes) -> bytes:
-    """The codes without the pairs of a space and a lowercase letter: half of the codes between words."""
+    """The codes without the pairs of a space and a lowercase letter. They are half of the codes at word edges."""
     return pairs.translate(None, _WORD_EDGES)
 
 
@@ -187,8 +187,8 @@ _SEQUENCE = b"b" * 12
 def sequences(raw: bytes) -> int:
     """The number of groups of 12 letters that are bases of DNA or RNA. Spaces and line ends are left out.
 
-    Such a group forms no words, although its letters are common. Most texts have no such group even if spaces and line
-    ends count as bases, so that they need not be removed, which takes much longer than the search.
+    Such a group forms no words, although its letters are common. The first search counts spaces and line ends as bases,
+    because removing them takes much longer than the search. Most texts have no such group even then.
     """
     if _SEQUENCE not in raw.translate(_BASES):
         return 0
@@ -228,7 +228,7 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
 
     Also returns how many of each character were cut. Spaces stay, because the patterns of indentation count them.
     """
-    if _THREE not in _differences(raw[::2]):  # of a run of eight, every second character is four equal ones in a row
+    if _THREE not in _differences(raw[::2]):  # in every second character, a run of eight is a run of four
         return raw, {}
     differences = _differences(raw)
     kept, repeats, start = [], dict[int, int](), 0

@@ -228,8 +228,8 @@ class Gauge:
     def trusted(self) -> Gauge:
         """A gauge in which the newest reply counts as part of the next prompt.
 
-        The first figure is left out if the size reaches the limit only because of that figure. Each figure of a gauge
-        is read from such a gauge. A caller that needs several figures reads them from one.
+        The first figure is left out if the size reaches the limit only because of that figure. All other methods read
+        figures from the returned gauge. To read several figures, call this method once.
         """
         gauge = self
         if self.reply is not None:

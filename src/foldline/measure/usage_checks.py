@@ -42,8 +42,9 @@ LEAST_GROWTH = 100
 WHOLE_SHARE = 0.8
 """The smallest number of cached tokens that a first figure may count twice, as a share of the expected size.
 
-A first figure sometimes exceeds the expected size by exactly its cached tokens. If these are at least this share, they
-were probably counted twice, and the figure is doubted. If they are fewer, they may be tokens that the provider adds.
+A first figure sometimes exceeds the expected size by exactly its cached tokens. If the cached tokens are at least this
+share, they were probably counted twice, and the figure is doubted. If the cached tokens are fewer, they may be tokens
+that the provider adds.
 """
 
 

@@ -30,19 +30,21 @@ STAKE = 0.04
 Until a fold is paid back, a session that ends costs more than without folds. It is not known when a session ends: in
 recorded sessions, each request was the last with a probability of 1 % to 2 %, whatever came before it. So what counts
 is the number of requests at which the session has cost more than without folds. The values of `STAKE`, `LARGE_GAIN` and
-`SMALL_GAIN_STAKE` were chosen together on one half of the recorded sessions (`bench/economy.py`). With these values,
-this number is smallest among the rules that cost at most 1.1 times the optimum, with and without known times of
-requests.
+`SMALL_GAIN_STAKE` were chosen together on one half of the recorded sessions (`bench/economy.py`). They are the values
+with the lowest number of such requests, among all values for which sessions cost at most 1.1 times the optimum. This
+holds with and without known times of requests.
 
 The optimum for a stake (`bench.hindsight.optimum` with `stake`) shows how much is possible: if folds may never add more
 than 0.75 %, then even folds that are chosen after the session cost 1.18 to 1.22 times the optimum.
 """
 LARGE_GAIN = 38_000
-"""A fold may use the whole stake if it removes this many tokens more than it writes to the cache again."""
+"""A fold may use the whole stake if the tokens that it removes exceed the tokens that are written to the cache again by
+at least this number.
+"""
 SMALL_GAIN_STAKE = 0.075
-"""The share of the stake that any other fold may use.
+"""The share of the stake that a fold may use if it removes fewer tokens than `LARGE_GAIN` demands.
 
-With such a stake, also a session that grows slowly is folded at some time.
+With this small stake, a session that grows slowly is folded at some time, too.
 """
 PATIENCE = 0.75
 """A fold is made only if the rent since the last fold has reached this share of the fold's price. Rent is the cost of
@@ -52,10 +54,13 @@ With a smaller share, folds are made too often; with a larger share, each fold i
 together with `STAKE`.
 """
 CacheState: TypeAlias = Literal["warm", "unsent", "expired", "none"]
-"""The state of the provider's prompt cache for one session: `warm` if it has the last request, `expired`, or `none`.
+"""The state of the provider's prompt cache for one session:
 
-There is none if the provider or the client uses no cache. `unsent` is the state for a view: the cache has the last
-request, but the view was folded (or unfolded) since. The next request writes this view to the cache in any case.
+- `warm`: the cache has the last request
+- `unsent`: the cache has the last request, but the view was folded or unfolded since then, so the next request writes
+  the view to the cache in any case
+- `expired`: the cache no longer has the last request
+- `none`: the provider or the client uses no cache
 """
 
 
@@ -113,7 +118,7 @@ def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) ->
 
 
 def reports_cache(usages: Iterable[Usage], min_prefix: int) -> bool:
-    """True if the provider caches the prompts of a session, or if the usage of its replies does not tell.
+    """True if the provider caches the prompts of a session, or if the usage of the replies does not show this.
 
     False if at least two replies had prompts of at least `min_prefix` tokens, and no reply reports tokens that were
     read from a cache or written to it. If a reply is stored as several messages, each of them may repeat the usage of
@@ -280,7 +285,7 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """How much of a fold's price is already earned, as a share. A fold is due when the share reaches 1.
+        """How close a fold for cost reasons is: 0 directly after a fold, 1 or more if a fold is due.
 
         The result is the smaller of two shares. The first is the rent since the last fold, including this request,
         divided by `PATIENCE` times the price of the fold. The second is the part of the price that savings and `stake`

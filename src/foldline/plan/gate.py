@@ -37,8 +37,8 @@ class Load(NamedTuple):
     memory, and hidden tokens that only the usage shows. `scale` is the number of real tokens per token of the counter,
     as learned from usage. `history` is in the counter's unit. `upper` is the size of the request plus the margin of its
     estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage. It is given as
-    a share of the estimate. `earned_share` is the amount paid for sending the removable messages, divided by the price
-    of a fold (see fold_cost.py).
+    a share of the estimate. `earned_share` tells how close a fold for cost reasons is; at 1, a fold is due (see
+    fold_cost.py).
     """
 
     request: int
@@ -144,7 +144,8 @@ def gate(load: Load, policy: Policy, latched: Sequence[Rule] = ()) -> Verdict:
 
 def headroom(load: Load, policy: Policy, latched: Sequence[Rule] = ()) -> float:
     """The number of tokens by which the history can grow before a rule other than a warning fires, or before the
-    request no longer fits. At most 0 if that is already so, and if the limit of a rule is not in tokens.
+    request no longer fits. At most 0 if a rule has fired, if the request does not fit, or if the limit of a rule is not
+    in tokens.
 
     >>> load = Load(request=80, history=80, count=9, usable=100)
     >>> headroom(load, Policy(rules=(Rule.parse("fold when request > 90%"),)))

@@ -141,9 +141,9 @@ class MediaBudget:
     ) -> dict[int, tuple[Message, int]]:
         """Stubs (messages without their media) for the oldest messages, so that the view is within the limits.
 
-        If there are many images, large images are scaled down with `downscale`, or removed before other media. Pins and
-        unanswered prompts keep their media. Raises `ViewTooLarge` if the view still exceeds a limit. With
-        `may_fold=False` (the policy never folds), no media are removed.
+        If there are many images, large images are scaled down with `downscale`. Large images that cannot be scaled down
+        are removed before other media. Pins and unanswered prompts keep their media. Raises `ViewTooLarge` if the view
+        still exceeds a limit. With `may_fold=False` (the policy never folds), no media are removed.
         """
         allowance, left = self.allowance, self.totals
         places = list(self._replaceable()) if may_fold else []

@@ -72,7 +72,7 @@ _ADDRESS_WORDS = (
 )
 """Every URL that `_SECRET_ADDRESS` matches contains one of these texts.
 
-The texts are searched for first, because this is faster.
+These texts are searched for first, because a search for them is faster than the pattern.
 """
 _PUBLIC_ADDRESS = re.compile(
     r"://(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.\w{2,4}/|/(?:commit|blob|tree|raw|issues|pull|oauth2)/|\.(?:png|jpe?g|gif|svg|webp|js|css|tgz|whl|zip)(?:$|[?#])"

@@ -59,9 +59,9 @@ def row(  # noqa: PLR0913
 ) -> ContextPattern:
     """A row of a table. `marks` and `words` are lists whose items are separated by `|`.
 
-    If `near` is given, the mark is near the match and not inside it. If the marks are frequent in ordinary texts, give
+    If `near` is true, the mark is near the match and not inside it. If the marks are frequent in ordinary texts, give
     a `probe`. A probe is a pattern that matches a part of every match, and that is rarer in ordinary texts than the
-    marks. It should start with a fixed character.
+    marks. The probe should start with a fixed character.
     """
     return ContextPattern(
         kind,

@@ -58,8 +58,8 @@ A function is called only if the text can contain one of its marks.
 _PASSES = 8
 """Maximum number of passes over a text.
 
-A later pass finds only values that the redaction of a value beside them has made recognisable. Such chains are short,
-so the limit should never be reached. The limit guarantees that the loop ends.
+A later pass finds only values that become recognisable after a value beside them is redacted. Such chains are short, so
+the limit should never be reached. The limit guarantees that the loop ends.
 """
 _MEMORY_MIN_CHARS = 500
 """The result is remembered only for a text of at least this length. For a shorter text, searching is fast enough."""

@@ -17,8 +17,8 @@ class ResultMemory:
     """The results of a function from text to text, for the texts that were used last.
 
     The oldest results are forgotten if there are more than `max_entries`, or if the remembered results have more than
-    `max_chars` characters. A result that equals its text has none. If the function is idempotent, each result is also
-    remembered as its own result.
+    `max_chars` characters. A result that equals its text counts as 0 characters. If the function is idempotent, each
+    result is also remembered as its own result.
     """
 
     def __init__(self, *, max_entries: int, max_chars: int, is_idempotent: bool = False) -> None:
@@ -29,7 +29,7 @@ class ResultMemory:
         self._lock = Lock()
 
     def result_of(self, function: Callable[[str], str], text: str) -> str:
-        """The result of the function, which is always the same function and always gives the same result for a text."""
+        """The result of `function` for a text. All calls must pass the same function, which must be deterministic."""
         key = _hash(text)
         with self._lock:
             if key in self._results:

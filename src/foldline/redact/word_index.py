@@ -18,7 +18,7 @@ _MAX_KNOWN_WORDS, _MAX_WORD_BYTES = 50_000, 64
 bytes are not remembered.
 """
 _PIECE_BYTES = 4
-"""A mark is searched for in long words only if its first and its last bytes, of this number, are in the words."""
+"""A mark is searched for in long words only if the words contain its first and its last bytes (this many of each)."""
 _SMALL_LETTERS: Final = bytes(
     byte if byte >= 128 else ord(chr(byte).lower()) if chr(byte).isalpha() else ord(" ") for byte in range(256)
 )
@@ -86,7 +86,7 @@ class WordIndex:
         """
 
     def add(self, marks: Iterable[bytes]) -> None:
-        """Add words that `mark_words` returned for a mark."""
+        """Add the words of a mark, as `mark_words` returns them. Each item of `marks` is one word."""
         for mark in marks:
             if mark.startswith(b" ") and mark.endswith(b" "):
                 self._whole.add(mark.strip())

@@ -49,7 +49,7 @@ def clear_format(thing: Any) -> str | None:
 
 
 def hand_made_messages(things: Sequence[Any]) -> list[Message] | None:
-    """The values as messages if the caller made all of them as `Message`; None if any of them must be read.
+    """The values as messages if the caller made all of them as `Message`; None if any of them must be parsed.
 
     Raises `InputError` for a `Message` that the caller made with an unknown role or with invalid parts. A session keeps
     every message, so an invalid message would break all later requests.
@@ -79,9 +79,9 @@ def _check_hand_made(message: Message) -> None:
 
 
 def _is_common_part(part: Any) -> bool:
-    """Whether a part is a valid text, call or result of such parts.
+    """Whether a part is a valid text, a valid call, or a result that has only such parts.
 
-    Almost all parts are common, and this takes much less time than `_check_part`.
+    Almost all parts are common, and this check takes much less time than `_check_part`.
     """
     kind = type(part)
     if kind is Text:

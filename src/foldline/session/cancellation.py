@@ -21,7 +21,7 @@ class StopSignal(Protocol):
         """Whether the fold must stop."""
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, at most until the fold must stop."""
+        """Sleep. Return early if the fold must stop."""
 
     def begin_commit(self) -> None:
         """Raise `Cancelled` if the fold must stop. After this call, the fold can no longer be cancelled."""
@@ -49,7 +49,7 @@ class Cancellation:
         return self._is_set
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, at most until the call is cancelled."""
+        """Sleep. Return early if the call is cancelled."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not self._is_set:
             time.sleep(min(left, _POLL_S))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from foldline.session.session import Session
 
 
-COULD_NOT_WAIT = "the request could not wait for the model; with background=False, it waits"
+COULD_NOT_WAIT = "the request could not wait for the model; with background=False, requests wait"
 """The recorded cause of a local digest if the fold is due at once and cannot wait for the digester."""
 
 
@@ -215,7 +215,7 @@ def _check_gain(fold: Fold) -> None:
     """Raise `InputError` if the view would not become smaller."""
     if _grows(fold):
         grown = f"with this digest the view would grow from {fold.before:,} to {fold.after:,} tokens"
-        raise InputError(grown, hint="write a shorter one")
+        raise InputError(grown, hint="write a shorter digest")
 
 
 def _grows(fold: Fold) -> bool:

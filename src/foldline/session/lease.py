@@ -58,7 +58,7 @@ class LeaseKeeper:
         return self.is_lost or self._stop.is_set()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, at most until the job must stop."""
+        """Sleep. Return early if the job must stop."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not self.is_set():
             self._stop.cancellation.sleep(min(left, self._check_s))

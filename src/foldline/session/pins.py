@@ -1,7 +1,7 @@
 """Pins of a session: messages that no fold may remove from the view.
 
-A text that is pinned is added as a note. A message that the view does not show is repeated as a note. Such a note is in
-the view only because it is pinned, so it leaves the view after its pin was removed. It stays in the record.
+A pinned text is added as a note. If the view does not show a pinned message, a note repeats the message. Such a note is
+in the view only because it is pinned, so it leaves the view after its pin was removed. The note stays in the record.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from foldline.view.identity import UNKNOWN_VIEW, ViewIdentity
 _MILLION = 1e6
 """Prices are per million tokens."""
 _NEWEST = 100
-"""The number of newest messages that tell the state of the prompt cache. They contain dozens of replies."""
+"""The state of the prompt cache is computed from this many of the newest messages, which contain dozens of replies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,9 @@ class Preview:
     record: object = field(default=None, repr=False)
     """The identity of the record that the preview was made for."""
     money_before: float | None = None
-    """Cost of each later request without the fold, read from the provider's cache if there is one."""
+    """Cost of each later request without the fold. If there is a prompt cache, the request is read from it."""
     money_after: float | None = None
-    """Cost of each later request after the fold, read from the provider's cache if there is one."""
+    """Cost of each later request after the fold. If there is a prompt cache, the request is read from it."""
     money_once: float | None = None
     """Cost of the fold itself, because the kept part must be written to the cache again. 0 if `cache` is not `warm`."""
     pays_with: int | None = None
@@ -70,9 +70,9 @@ class RewriteCost(NamedTuple):
 
 
 def removal_cost(state: State, position: int, cache: CacheState) -> RewriteCost:
-    """What it costs to take the note at `position` out of the view.
+    """The cost of removing the note at `position` from the view.
 
-    Nothing, if no reply followed the note: then no request had text after it.
+    If no reply followed the note, the cost is 0, because no request had text after the note.
     """
     timeline = state.timeline
     start = max(position + 1, timeline.cut)
@@ -87,9 +87,9 @@ def removal_cost(state: State, position: int, cache: CacheState) -> RewriteCost:
 
 
 def unfold_cost(state: State, unfolded: State, last: LastRequest, cache: CacheState) -> RewriteCost:
-    """What it costs to take back a fold. `unfolded` is the state without the fold.
+    """The cost of taking back a fold. `unfolded` is the state without the fold.
 
-    Nothing, if the newest request was sent before the fold: then the provider's cache still holds its messages.
+    If the newest request was sent before the fold, the cost is 0, because the provider's cache still has that request.
     """
     load = unfolded.load()
     head = unfolded.scaled(unfolded.timeline.prefix[unfolded.timeline.lead]) + load.fixed
@@ -103,7 +103,7 @@ def unfold_cost(state: State, unfolded: State, last: LastRequest, cache: CacheSt
 
 
 def rewrite_cost(state: State, tokens: int, cache: CacheState) -> float | None:
-    """What it costs to write tokens to the provider's cache again, in US dollars; None if the prices are unknown."""
+    """The cost of writing tokens to the provider's cache again, in US dollars; None if the prices are unknown."""
     if state.model.prices is None:
         return None
     prices = prices_of(state.model, is_cached=cache != "none")
@@ -114,7 +114,10 @@ class LastRequest(NamedTuple):
     """The newest request that was answered. The provider's prompt cache may hold it."""
 
     reply: int
-    """Index of the newest message of its reply. Negative, or too low, if no reply is among the newest messages."""
+    """Index of the newest message of its reply.
+
+    If no reply is among the newest messages, this is the index directly before them, or -1 if all messages were read.
+    """
     view: str
     """The identity of its view, as it is stored with the reply; "" if it is not stored."""
     metas: tuple[Meta, ...]

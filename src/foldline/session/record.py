@@ -71,7 +71,7 @@ class Snapshot:
     pins: Mapping[str, int] = field(default_factory=dict)
     """Positions of the pinned messages, by the name of the pin."""
     notes: frozenset[int] = frozenset()
-    """Positions of the notes that were added only to be pinned. They are listed also after their pin was removed."""
+    """Positions of the notes that were added only to be pinned. A note stays listed after its pin was removed."""
     removed: Mapping[int, RemovedNote] = field(default_factory=dict)
     """The notes that left the view together with their pin, by their position."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -310,7 +310,7 @@ class BranchRecord:
         return self.store.jobs.cancel(self.branch)
 
     def cancel_direct(self) -> bool:
-        """Cancel the folds that sessions, in any process, make without a background job.
+        """Cancel the folds that sessions of any process make without a background job.
 
         Returns False if there are none.
         """

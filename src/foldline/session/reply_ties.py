@@ -1,7 +1,7 @@
 """Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view.
 
-A reply without an id gets an id if the messages before it do not show where the reply begins. Without the id, two
-consecutive replies could not be distinguished from one reply that has two messages.
+Consecutive messages of the model may be several replies, or one reply in several messages. So a reply that has no id
+gets one, unless the messages before it show that a new reply begins.
 """
 
 from __future__ import annotations

@@ -368,7 +368,7 @@ class Session:
 
     @_locked
     def revise(self, preview: Preview, digest: str) -> Preview:
-        """The preview with the text `digest` in place of its digest: the new sizes, costs and loss report.
+        """A preview of the same fold with the text `digest` as its digest, and with new sizes, costs and loss report.
 
         Nothing is changed. Raises `Conflict` if the session was changed after the preview.
         """

@@ -155,7 +155,7 @@ class State:
         return sum(tokens for at, tokens in sizes if at in removed and at < index < removed[at].length)
 
     def _tokens(self, length: int) -> int:
-        """The estimated tokens that the view would have after the first `length` messages of the session."""
+        """The estimated tokens that the view would have if the session had only its first `length` messages."""
         timeline, fold = self.timeline, self.timeline.fold
         tokens = timeline.prefix[timeline.lead] + timeline.prefix[length] - timeline.prefix[timeline.cut]
         return tokens + (fold.pinned_tokens + fold.digest_tokens + fold.carried_tokens if fold else 0)
@@ -502,7 +502,7 @@ class State:
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _earned_share(self, account: FoldAccount) -> float:
-        """How much of a fold's price is already earned (see `FoldAccount.earned_share`); 0 directly after a fold."""
+        """How close a fold for cost reasons is (see `FoldAccount.earned_share`); 0 directly after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
         return 0.0 if is_new else account.earned_share(self._proposal(self.newest_time), self._prices)

@@ -175,8 +175,8 @@ def append_context(  # noqa: PLR0913 (two are keyword-only)
     """Append the messages that the agent added after its last compaction, starting at index `start`.
 
     `shift` is the number of messages before the cut that are not in the file, because foldline added them as notes.
-    `length` is the length that the session must have. Otherwise another process has changed it, and `Conflict` is
-    raised.
+    `length` is the length that the session must have. If it has another length, another process has changed the
+    session, and `Conflict` is raised.
     """
     session.refresh()
     if length is not None and len(session) != length:

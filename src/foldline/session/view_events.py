@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ViewFacts(NamedTuple):
-    """The facts about a view whose changes are events."""
+    """Facts about a view. If one of them changes, an event is emitted."""
 
     agreement: Agreement | None = None
     """The newest usage figures that are trusted because they agree with each other; None if there are none."""
