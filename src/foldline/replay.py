@@ -219,7 +219,8 @@ def _largest_refusal(
 ) -> dict[str, Any]:
     """The fields of a `Replay` about the largest refused request.
 
-    Each refusal is given with the index of the reply. `numbers` are the numbers of the messages in the file.
+    Each refusal is given with the index of the recorded reply to the refused request. `numbers` are the numbers of the
+    messages in the file.
     """
     if not refusals:
         return {}

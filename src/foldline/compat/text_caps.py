@@ -38,7 +38,7 @@ def dedupe(digest: str, memory: str) -> tuple[str, int]:
 
 
 def line_key(line: str) -> str:
-    """The form of a line that is compared: in lower case, without bullet and extra spacing."""
+    """The form in which a line is compared with other lines: in lower case, without bullet and extra spacing."""
     text = line.strip().lower()
     bullet = _BULLET.match(text)
     return " ".join(text[bullet.end() if bullet else 0 :].split())

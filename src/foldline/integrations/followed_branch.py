@@ -126,7 +126,7 @@ class FollowedBranch:
         return HistoryMatch(place, pieces, [])
 
     def is_continued(self, found: HistoryMatch) -> bool:
-        """Whether a history has all messages of the branch. The last reply may be missing."""
+        """Whether a history has all messages of the branch, or all except the last reply."""
         return found.place >= self.confirmed
 
     # Changing the branch

@@ -40,7 +40,7 @@ class FoldlineEngine(ContextEngine):
         return FoldlineEngine(self._given)
 
     def on_session_start(self, session_id: str, **facts: Any) -> None:
-        """Open the session. After a compression, Hermes may change the id; the open session is then kept."""
+        """Open the session with this id. If Hermes changes the id after a compression, keep the open session."""
         if facts.get("boundary_reason") == "compression" and self._history is not None:
             return
         try:

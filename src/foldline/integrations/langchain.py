@@ -86,7 +86,7 @@ def _folded(request: ModelRequest[Any], prepared: PreparedRequest) -> ModelReque
 
 
 def _replies(response: Any) -> list[BaseMessage]:
-    """The messages of a model response. A handler may return a response in one of three forms."""
+    """The messages of a model response."""
     if isinstance(response, BaseMessage):
         return [response]
     return list(getattr(response, "model_response", response).result)

@@ -5,8 +5,8 @@
 
 `get` returns the view; `get_all` returns every message. A memory does not see the tools and the system prompt of its
 agent, and does not see the usage of replies. It sees the tool calls of a run only when the run ends. So give the tools
-to the session, and reserve tokens for the system prompt and the tool calls with `extra_tokens`: `Session(tools=…,
-extra_tokens=8_000)`.
+to the session, and reserve tokens for the system prompt and the tool calls with `extra_tokens`:
+`Session(tools=…, extra_tokens=8_000)`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def advice(reader: SessionReader) -> dict[str, Any]:
 
 
 def _rank(row: dict[str, Any]) -> tuple[bool, bool, int, int]:
-    """The place of a row in the list, for sorting."""
+    """The sort key of a row."""
     later = row["pays_with"]
     return not row["leaves"], later is None, later or 0, -row["tokens"]
 

@@ -135,7 +135,8 @@ class PageApi:
         return self._with_marks(_recall_answer(query, results, found), {})
 
     def _with_marks(self, answer: dict[str, Any], where: Mapping[str, str]) -> dict[str, Any]:
-        """The answer of a search. Each line has the author and the marks that the transcript shows for its message.
+        """The answer of a search, in which each line has the author and the marks that the transcript shows for its
+        message.
 
         A removed copy comes after its original.
         """

@@ -357,7 +357,7 @@ class RequestWindow:
         return found
 
     def room_left(self, tokens: int, limit: int) -> RoomLeft:
-        """How many more requests and turns fit below a limit, if the session grows as it did in its newest requests."""
+        """How many more requests and turns fit below `limit`, if the session grows as in its newest requests."""
         starts = [point.reply for point in self.points][-_GROWTH_REQUESTS:]
         growth = (self.prefix[-1] - self.prefix[starts[0]]) / len(starts) if starts else 0.0
         if growth <= 0:

@@ -122,8 +122,9 @@ def _compactions(reader: SessionReader) -> list[dict[str, Any]]:
 def _marks(state: State) -> list[dict[str, Any]]:
     """The sizes in tokens at which the policy warns and folds, and the size of the largest request that fits.
 
-    `tokens` applies now. `measured` applies as soon as the provider has reported the size of a request. If the size of
-    the request is only an estimate now, for example directly after a fold, `measured` is larger than `tokens`.
+    Each result has two sizes: `tokens` applies now, and `measured` applies as soon as the provider has reported the
+    size of a request. If the size of the request is only an estimate now, for example directly after a fold, `measured`
+    is larger than `tokens`.
     """
     load = state.load()
     marks = []

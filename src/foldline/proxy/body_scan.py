@@ -173,7 +173,7 @@ class _BytePositions:
         self._begin, self._at, self._size = begin, 0, begin
 
     def of(self, index: int) -> int:
-        """The position of the byte at which the character `index` begins."""
+        """The position of the first byte of the character at `index`."""
         if self._is_ascii:
             return self._begin + index
         self._size += len(encode(self._text[self._at : index]))

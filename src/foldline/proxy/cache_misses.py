@@ -57,7 +57,7 @@ class NewRequest:
 
 
 def answered_request(receipt: Receipt, body: bytes = b"") -> AnsweredRequest:
-    """An answered request. `cold` is computed from the receipt."""
+    """The answered request to which a receipt belongs."""
     return AnsweredRequest(receipt=receipt, body=body, cold=cold_price(receipt))
 
 

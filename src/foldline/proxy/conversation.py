@@ -171,7 +171,9 @@ class ClientConversation:
 
     @property
     def start(self) -> int:
-        """The session's index for the first message of the client's history after the leading system messages."""
+        """The index in the session of the first message that follows the leading system messages of the client's
+        history.
+        """
         return self.chain.start
 
     @property
@@ -218,7 +220,7 @@ class ClientConversation:
         return True
 
     def is_current(self) -> bool:
-        """Whether the session has not changed since its state was read. Only the newest log entry is read."""
+        """Whether the session is unchanged since its state was read."""
         version = self.session.record.version()
         return version == self.session.state.version and version.length == self.length
 

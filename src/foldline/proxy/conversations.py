@@ -273,7 +273,7 @@ def _start(located: Located) -> int:
 
 
 def _is_continued(located: Located) -> bool:
-    """Whether the request has all messages of the conversation. The last reply of the conversation may be missing."""
+    """Whether the request has all messages of the conversation, or all except the last reply."""
     found = located.conversation
     return found is not None and located.alignment.place >= found.confirmed > found.start
 

@@ -63,7 +63,7 @@ class Exchanges:
 
 @asynccontextmanager
 async def _cancelled_when_gone(receive: Receive) -> AsyncIterator[None]:
-    """Cancels the block when the client closes its connection."""
+    """Cancels the `with` block when the client closes its connection."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     gone: asyncio.Future[None] | None = None
     assert task is not None  # noqa: S101 (for the type checker)

@@ -56,7 +56,7 @@ def folded_body(
 
 
 class _DecodedElements(Sequence[Mapping[str, Any]]):
-    """The values of elements. Only the elements that are read are decoded."""
+    """The decoded values of JSON elements. An element is decoded when it is read."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = pieces

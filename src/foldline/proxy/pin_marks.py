@@ -36,7 +36,9 @@ def added_mark(body: bytes, list_start: int) -> Any:
 
 
 def with_mark(element: bytes, mark: Any) -> bytes:
-    """A message with a breakpoint at its last block. If the message cannot have one, it is returned unchanged."""
+    """A message with a breakpoint at its last block. If the message cannot have a breakpoint, it is returned
+    unchanged.
+    """
     value = loads(decode(element))
     content = value.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content

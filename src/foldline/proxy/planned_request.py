@@ -110,7 +110,7 @@ class RequestPlanner:
         return self._view_body(ticket)
 
     def is_ready(self, ticket: Ticket) -> bool:
-        """Whether `plan` would write nothing and fold nothing for a request that continues a conversation."""
+        """Whether `plan` can return the body without writing or folding. The request must continue a conversation."""
         conversation, located = ticket.conversation, ticket.located
         if conversation is None:
             return False
@@ -124,7 +124,7 @@ class RequestPlanner:
         return _has_headroom(conversation, located) or not self._is_due(ticket)
 
     def body(self, ticket: Ticket) -> bytes | None:
-        """What `plan` returns for a request for which `is_ready` is True."""
+        """The same as `plan`, for a request for which `is_ready` is True. Nothing is written or folded."""
         if ticket.conversation is not None:
             ticket.is_held_out = self.is_held_out(ticket.conversation)
         return None if ticket.is_held_out else self._view_body(ticket, plan=False)
@@ -181,7 +181,7 @@ class RequestPlanner:
         return conversation
 
     def catch_up(self, ticket: Ticket) -> bool:
-        """Read what others have changed in the session, then find the request's messages in the session again.
+        """Read what other programs have changed in the session, then find the request's messages in the session again.
 
         Other processes that share the ledger add messages; the page and the commands add notes. Returns False if
         nothing has changed.

@@ -1,4 +1,4 @@
-"""Finds the first place at which a request differs from the previous request for a prompt cache.
+"""Compares a request with the previous request as a prompt cache does, and finds the first difference.
 
 A prompt cache compares tools, system text and messages, in this order, regardless of their order in the body. Cache
 breakpoints are instructions to the cache and not part of the prompt, so they are left out of the comparison.
@@ -65,7 +65,9 @@ def first_difference(before: bytes, after: bytes, format: Format) -> Difference 
 
 
 def _fields(format: Format) -> dict[str, tuple[str, ...]]:
-    """The fields that a cache compares before it compares the messages: from each kind to its names, in order."""
+    """For each kind of field (tools, system, settings), the names of its fields, in the order in which a cache compares
+    them.
+    """
     return {"tools": _TOOLS, "system": (format.system_key,), "settings": _SETTINGS.get(format.name, ())}
 
 

@@ -193,7 +193,7 @@ def _field(item: Any, name: str) -> str:
 
 
 def _with_digest_kind(message: Message) -> Message:
-    """The message. A user message that starts with a digest header gets the kind of a digest."""
+    """The message. If it is a user message that starts with a digest header, its kind is set to "digest"."""
     if message.role != "user" or message.kind:
         return message
     text = message.text

@@ -129,7 +129,7 @@ def _digest_text(made: Any) -> DigestText:
 
 
 def _escaped(text: str, cause: str) -> DigestText:
-    """The digest. Below the header, `REQUEST` is escaped, so that no other text can look like a quoted request."""
+    """The digest, with `REQUEST` escaped below the header, so that no other text can look like a quoted request."""
     first, _, body = text.partition("\n")
     return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", cause)
 
