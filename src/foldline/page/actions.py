@@ -87,7 +87,7 @@ class PageActions:
         return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
 
     def unfold_preview(self, **where: str) -> dict[str, Any]:
-        """What undoing the newest fold would do. Nothing is changed."""
+        """What taking back the newest fold would do. Nothing is changed."""
         opened = self._session(**where)
         opened.refresh()
         snapshot, log = opened.record.snapshot(), self.sources.reader(**where).log()
@@ -126,7 +126,7 @@ class PageActions:
         }
 
     def refold(self, **where: str) -> dict[str, Any]:
-        """Restore the fold that was undone last."""
+        """Restore the fold that was taken back last."""
         opened = self._session(**where)
         opened.refold()
         load = opened.load()

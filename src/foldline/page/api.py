@@ -210,7 +210,7 @@ class PageApi:
 
 
 def _has_own_fold(reader: SessionReader) -> bool:
-    """Whether foldline ever folded a session, even if all folds were undone."""
+    """Whether foldline ever folded a session, even if all its folds were taken back."""
     return any(not reader.fold(one.reference).compacted_by for one in reader.fold_history().folds)
 
 

@@ -23,7 +23,7 @@ _DIFF_LINES = 2_000
 def fold_rows(reader: SessionReader) -> list[dict[str, Any]]:
     """All folds of a session, oldest first, without the texts of their digests.
 
-    Folds that were undone are included.
+    Folds that were taken back are included.
     """
     rows = [_row(reader, number, one) for number, one in enumerate(reader.fold_history().folds, start=1)]
     for row in rows:

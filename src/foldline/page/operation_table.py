@@ -307,7 +307,7 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
         Operation(
             path="refold",
             call=actions.refold,
-            summary="Restore the fold that was undone last",
+            summary="Restore the fold that was taken back last",
             parameters=SESSION,
             changes=True,
             returns=_answer(integer="folds tokens usable"),

@@ -70,11 +70,11 @@ class FoldChange(NamedTuple):
     kind: str
     """`fold`, `unfold`, `refold`, `move` or `branch`."""
     subject: FoldReference | None
-    """The fold that was made, undone or restored; None for a `move` or `branch`."""
+    """The fold that was made, taken back or restored; None for a `move` or `branch`."""
 
 
 class RecordedFold(NamedTuple):
-    """A fold that was made in a branch, and whether it was undone.
+    """A fold that was made in a branch, and whether it was taken back.
 
     The number of a fold is its position in `FoldHistory.folds`, counted from 1.
     """
@@ -83,11 +83,13 @@ class RecordedFold(NamedTuple):
     before: FoldReference | None
     """The fold that applied before this fold was made; None if nothing was folded."""
     taken_back_at: float | None = None
-    """When the fold was undone, in seconds since 1970; None if it was never undone, or was restored afterwards."""
+    """When the fold was taken back, in seconds since 1970; None if it was never taken back, or was restored
+    afterwards.
+    """
 
 
 class FoldHistory(NamedTuple):
-    """All folds of a branch, including those that were undone, and all changes of the fold that applies."""
+    """All folds of a branch, including those that were taken back, and all changes of the fold that applies."""
 
     folds: tuple[RecordedFold, ...]
     changes: tuple[FoldChange, ...]
@@ -182,7 +184,7 @@ class SessionReader:
             return self._last_request().cache_of(state, self.cache_state())
 
     def unfold_cost(self, state: State, unfolded: State) -> RewriteCost:
-        """What it costs to undo the newest fold of this branch. `unfolded` is the state without the fold."""
+        """What it costs to take back the newest fold of this branch. `unfolded` is the state without this fold."""
         with self.lock:
             return unfold_cost(state, unfolded, self._last_request(), self.cache_state())
 

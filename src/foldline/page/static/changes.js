@@ -77,7 +77,7 @@ export async function unfold(context) {
   await context.refresh();
 }
 
-/** Restores the fold that was undone last. */
+/** Restores the fold that was taken back last. */
 export async function refold(context, number) {
   const done = await attempt(() => post("refold", context.where));
   if (!done) return;
