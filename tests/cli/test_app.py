@@ -187,7 +187,7 @@ def test_output_has_colour_only_if_requested() -> None:
 
 def test_an_unknown_option_among_words_is_answered_with_how_to_quote_them(tmp_path: Path) -> None:
     words, hint = ("which", "theme", "crashed", "with", "-r"), "quote the whole text, or write -- before the text."
-    assert f"No such option '-r'.\nIf it belongs to the text, {hint}" in foldline("recall", *words).stderr
+    assert f"No such option '-r'.\nIf the option belongs to the text, {hint}" in foldline("recall", *words).stderr
     ledger = str(tmp_path / "a.db")
     for right in ((" ".join(words),), ("--", *words)):
         assert "No such option" not in foldline("recall", "--ledger", ledger, *right).stderr

@@ -189,7 +189,7 @@ def _run() -> int:
         shown = io.StringIO()
         error.show(shown)
         if isinstance(error, click.NoSuchOption) and _takes_words(error.ctx):
-            shown.write("If it belongs to the text, quote the whole text, or write -- before the text.\n")
+            shown.write("If the option belongs to the text, quote the whole text, or write -- before the text.\n")
         click.echo(_redact(shown.getvalue()), err=True, nl=False)
         return 2
     except (click.Abort, KeyboardInterrupt):

@@ -41,8 +41,7 @@ def open(  # noqa: A001, PLR0913  # called as ledger.open; all but one are keywo
 
     `url` is a path, "postgresql://…" or ":memory:"; `owner` is the tenant id. With `groups_commits`, transactions that
     several threads of this process write to a SQLite file at the same time are committed together. Committing them
-    together is faster, but no thread that writes may be interrupted by an exception of another thread or of a signal
-    handler.
+    together is faster, but no other thread and no signal handler may raise an exception in a thread that writes.
     """
     branch_table.check_name("an owner", owner)
     check_type(url, (str, PathLike), "a ledger", hint='pass a path, "postgresql://…" or ":memory:"')
@@ -70,7 +69,7 @@ def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
 
 
 def for_owner(store: Store, owner: str) -> Store:
-    """The same ledger for another tenant id."""
+    """A store of the same ledger for another tenant. `owner` is the tenant id."""
     branch_table.check_name("an owner", owner)
     pool = store.tx.pool
     return Store(pool, _tenant(pool, owner), clock=store.tx.clock, index=store.index)

@@ -27,9 +27,9 @@ def add_agent_session(store: Store, session: str, agent_id: str) -> None:
 
 
 def agent_session_ids(store: Store, session: str) -> set[str]:
-    """The ids that a stored session may have in the agent's log.
+    """The possible ids of a stored session in the agent's log.
 
-    If no id is stored, the ids are taken from the session's name (see `ids_in_name`).
+    If an id is stored, it is the only one. Otherwise, the ids are derived from the session's name (see `ids_in_name`).
     """
     found = next((store.last_event(one, _KIND) for one in store.branches(session) if one.name == MAIN), None)
     return ids_in_name(session) if found is None else {found.body}

@@ -117,7 +117,7 @@ def reachable(connection: Connection, owner: Tenant, branches: Iterable[int]) ->
 
 
 def _own_stops(connection: Connection, owner: Tenant, branch: int) -> dict[int, int]:
-    """The segments that the entries of a branch point to. For each segment: the largest length in these entries."""
+    """The segments that a branch's log entries point to. For each segment: the largest length in these entries."""
     sql = "SELECT segment, MAX(length) FROM entries WHERE owner = ? AND branch = ? AND segment IS NOT NULL GROUP BY 1"
     return dict(connection.run(sql, (owner.id, branch)))
 

@@ -166,7 +166,7 @@ def has_unindexed(tx: Transactions) -> bool:
 
 
 def drop_unindexed(connection: Connection, owner: int, segment: int, stop: int) -> None:
-    """Delete the rows about unindexed messages of a segment that are at position `stop` or later."""
+    """Delete the rows about the unindexed messages that a segment has at position `stop` or later."""
     where = (owner, segment, stop)
     connection.run("DELETE FROM unread WHERE owner = ? AND segment = ? AND start >= ?", where)
     connection.run("UPDATE unread SET stop = ? WHERE owner = ? AND segment = ? AND stop > ?", (stop, *where))

@@ -17,7 +17,7 @@ PAGE = 500
 
 
 def prune(tx: Transactions, older_than: float, index: MessageIndex | None = None) -> tuple[str, ...]:
-    """Delete the sessions whose newest entry is older than the given time, and return their names."""
+    """Delete the sessions whose newest entry is older than the time `older_than`, and return their names."""
 
     def work(connection: Connection) -> tuple[str, ...]:
         if tx.pool.database.lock_writers:

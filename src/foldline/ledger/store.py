@@ -169,7 +169,7 @@ class Store:
         return self.tx.write(work)
 
     def read(self, branch: Branch | Head, *, start: int = 0, stop: int | None = None) -> Iterator[StoredMessage]:
-        """The messages of a branch, starting at position `start`. They are read one page at a time."""
+        """The messages of a branch from position `start` up to `stop`. They are read one page at a time."""
         where = branch if isinstance(branch, Head) else self.head(branch)
         length = where.length if stop is None else min(stop, where.length)
         yield from self._read_spans(self.spans(where, start=max(0, start), stop=length))

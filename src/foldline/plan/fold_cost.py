@@ -285,7 +285,7 @@ class FoldAccount:
         )
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """How close a fold for cost reasons is: 0 directly after a fold, 1 or more if a fold is due.
+        """How close a fold for cost reasons is, as a share. A fold is due when the share reaches 1.
 
         The result is the smaller of two shares. The first is the rent since the last fold, including this request,
         divided by `PATIENCE` times the price of the fold. The second is the part of the price that savings and `stake`

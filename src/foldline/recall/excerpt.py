@@ -127,7 +127,7 @@ def excerpt_around(text: str, first: int, last: int, chars: int) -> str:
 
 
 def _room(chars: int) -> int:
-    """The number of characters of an excerpt without the marks at its ends."""
+    """The number of characters that are left in an excerpt of `chars` characters if marks are added at both ends."""
     return max(1, chars - 2 * len(f" {OMISSION}"))
 
 

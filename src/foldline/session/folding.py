@@ -39,7 +39,7 @@ def is_cooling(state: State) -> bool:
 def fold_due(session: Session, planned: Fold, *, must: bool) -> bool:
     """Make a fold that is due, or leave it to the worker if it can wait. Returns False after a write conflict.
 
-    If the last fold was refused recently, a fold that can wait is not made. A fold that cannot wait gets a local
+    If the last fold was refused recently, a fold that can wait is not made, and a fold that cannot wait gets a local
     digest.
     """
     cooling = is_cooling(session.state)

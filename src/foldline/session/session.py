@@ -223,7 +223,7 @@ class Session:
         """Add the values in `things` to the record and to the state, but stop at a value that is a streamed reply.
 
         Returns the values that were not added: the streamed reply and everything after it. `hand_made` are the values
-        as messages, if none of them must be read.
+        as messages, if none of them must be parsed.
         """
         answered, changed_at = None if view is None else identity_of(view), self.state.snapshot.changed_at
         messages, rest = self._read(things, format) if hand_made is None else (hand_made, ())
@@ -445,9 +445,10 @@ class Session:
     def unpin(self, name: str, *, at_once: bool = False) -> None:
         """Remove a pin. Raises `InputError` for an unknown name.
 
-        If `pin` added the message as a note, the note leaves the view, too. If no reply followed the note, it leaves at
-        once, which costs nothing. If a reply followed, it leaves with the next fold. With `at_once`, it leaves at once
-        in this case, too; the provider's cache is then rewritten from the note on.
+        If `pin` added the message as a note, the note leaves the view, too. If no reply followed the note, the note
+        leaves at once, which costs nothing. If a reply followed the note, the note leaves with the next fold. With
+        `at_once`, the note leaves at once even if a reply followed it; the provider's cache is then rewritten from the
+        note on.
         """
         pins.unpin(self, name, at_once=at_once)
 

@@ -102,8 +102,8 @@ class View(NamedTuple):
     def render(self, format: str = "") -> Rendered:
         """The view in a wire format, with cache breakpoints if the format has them.
 
-        The default is the session's format. Raises `InputError` if there is no message to send, because every provider
-        refuses an empty list.
+        By default, the session's format is used. Raises `InputError` if there is no message to send, because every
+        provider refuses an empty list.
         """
         target = format or self.format
         wire_format = request_format(target)
@@ -120,7 +120,7 @@ class View(NamedTuple):
         return rendered
 
     def repaired_messages(self, format: str = "") -> tuple[Message, ...]:
-        """The messages, repaired by the rules of a wire format. The default is the session's format.
+        """The messages, repaired by the rules of a wire format. By default, the session's format is used.
 
         A message that needs no repair is the same object as in `messages`.
         """
@@ -133,8 +133,8 @@ class View(NamedTuple):
     def request(self, format: str = "", *, max_tokens: int | None = None, **extra: Any) -> dict[str, Any]:
         """The whole request in a wire format, as keyword arguments for the SDK's call.
 
-        The default is the session's format. The request has the model, the system text, the session's tools and the
-        messages. `extra` is added to the request: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the
+        By default, the session's format is used. The request has the model, the system text, the session's tools and
+        the messages. `extra` is added to the request: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the
         reply. Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy
         reserves for the reply. Anthropic refuses a thinking budget in the middle of a turn if another model began the
         turn, or if the beginning of the turn was folded. In such a request, thinking is off, even if you pass a budget.

@@ -80,7 +80,7 @@ class SessionChoice:
 
 
 def ledger_location(settings: Settings, environment: Mapping[str, str] | None = None) -> LedgerLocation:
-    """The ledger that the settings name. If they name none, it is the default file."""
+    """The ledger that the settings name. If the settings name no ledger, the default file is used."""
     env = os.environ if environment is None else environment
     url = settings.values["ledger"] or str(_default_file(env))
     check_address(url)

@@ -49,7 +49,7 @@ def run_parallel(
 
 
 def _with_warnings(work: Callable[[JobT], ResultT], job: JobT) -> tuple[ResultT, list[logging.LogRecord]]:
-    """The result of a job, and the warnings that foldline logged. The parent process logs them again."""
+    """The result of a job, and the warnings that foldline logged. The parent process logs the warnings again."""
     log, kept = logging.getLogger("foldline"), BufferingHandler(_MOST_WARNINGS)
     kept.setLevel(logging.WARNING)
     log.addHandler(kept)

@@ -153,7 +153,7 @@ class UsageReader:
                         self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
 
     def _read_recall_requests(self, store: Store, info: SessionInfo, session: str) -> None:
-        """Read the requests whose replies called the recall tool, and whose calls the proxy answered."""
+        """Read the requests whose replies called the recall tool. The proxy answered these calls itself."""
         for branch in store.branches(info.name):
             for one in read_recall_requests(store, branch):
                 chain = f"{info.name}/{branch.name}"
