@@ -69,7 +69,7 @@ COMMANDS = {
     "doctor": CommandEntry("Setup", "Check the installation and the configuration"),
     "completion": CommandEntry("Setup", "Print a completion script for a shell"),
 }
-"""Every sub-command, in the order of the help. The module and the function of a sub-command have its name."""
+"""Every sub-command, in the order of the help. A sub-command, its module and its function have the same name."""
 
 
 class Commands(click.Group):

@@ -3,7 +3,7 @@
 Every change of a job is a new row with the next number. The database accepts each number only once, so two processes
 cannot both claim a job. The newest row is the job's state. Each claim has a higher fence number than the previous
 claim, and a commit with an older fence is refused. When a lease runs out, another worker may claim the job, and the
-expired claim counts as a failure. On SQLite a session can also request a job with a row in this table; worker processes
+expired claim counts as a failure. On SQLite, a session requests a job with a row in this table; worker processes
 look for such rows.
 """
 

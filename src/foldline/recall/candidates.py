@@ -45,7 +45,7 @@ CANDIDATES_TRIED = 2000
 NEIGHBOURS = 4
 """Number of neighbours on each side of a candidate."""
 SIMILAR = 150
-"""If word vectors are installed, the number of best messages whose similarity in meaning to the query is computed."""
+"""If word vectors are installed, this many of the best messages are compared with the query in meaning."""
 VERBATIM = 30
 """Maximum number of messages that are read for a phrase, to find those that contain it verbatim."""
 RARE = 3

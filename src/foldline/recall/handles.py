@@ -20,7 +20,7 @@ from foldline.recall.result import RecalledMessage, RecalledPassage, RecallResul
 from foldline.recall.search import LEAST_TOKENS, TOKENS
 
 MAX_CHARS_PER_TOKEN = 16
-"""The largest number of characters per token that is assumed for a page. Only runs of spaces have more."""
+"""The largest number of characters per token that is assumed for a page. Only runs of spaces have more characters."""
 HANDLE_HINT = "a handle looks like #120 or #120-131, as in the digest or in what recall found"
 _HANDLE = re.compile(
     r"\s*([1-9][0-9]{0,15})?#([1-9][0-9]{0,11})(?:-([1-9][0-9]{0,11}))?(?:\+([0-9]{1,12}))?\s*", re.ASCII

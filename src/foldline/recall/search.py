@@ -4,7 +4,7 @@
     print(found)            # the text for the model
     found.results[0].handle # '#120-131'
 
-`candidates.py` finds and scores messages; `passages.py` chooses which of them are shown, and how much of each.
+`candidates.py` finds and scores messages. `passages.py` chooses which messages are shown, and how much of each message.
 """
 
 from __future__ import annotations

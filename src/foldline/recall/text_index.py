@@ -27,7 +27,7 @@ from foldline.recall.terms import checksum, checksums
 
 BATCH = 400
 MAX_SEGMENTS = 64
-"""If a branch has more segments, all messages of the owner are searched, and the results are filtered."""
+"""If a branch has more segments than this, all messages of the owner are searched, and the results are filtered."""
 
 MAX_COMMON = 20_000
 """If more common terms than this are remembered for a ledger, all of them are forgotten."""

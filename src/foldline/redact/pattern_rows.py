@@ -36,7 +36,7 @@ class ContextPattern(NamedTuple):
     words: tuple[str, ...] = ()
     """Words in lower case. A text is searched only if it contains at least one of them, in upper or lower case."""
     min_chars: int = REGION_CHARS
-    """How many characters after a mark are searched at least. The search ends at the next line end after them.
+    """How many characters after a mark are searched at least. The search then goes on to the end of the line.
 
     With 0, only the line with the mark is searched. This is enough if every match is on the line of its mark.
     """

@@ -57,7 +57,7 @@ class WriteOptions:
     can_wait: bool = False
     """Whether the view fits without the fold.
 
-    If it fits and the model fails, `on_failure` applies, even to a fold that the user forces.
+    If the view fits and the model fails, `on_failure` of the policy applies, even to a fold that the user forces.
     """
     local: str = ""
     """The reason to write a local digest although there is a digester; "" to call the digester."""

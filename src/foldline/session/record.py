@@ -63,7 +63,7 @@ class Snapshot:
     fold: Fold | None = None
     """The fold that applies now; None if nothing is folded."""
     shortest: int | None = None
-    """The smallest number of messages to which the record was shortened after `fold`; None if it was not shortened."""
+    """The smallest number of messages to which the record was shortened after `fold`; None if never shortened."""
     folds: int = 0
     """The number of folds that can be taken back."""
     undone: Fold | None = None

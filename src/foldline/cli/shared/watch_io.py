@@ -19,7 +19,7 @@ from foldline.watch.scratch_files import ScratchWriter
 from foldline.watch.stdio import write_unbuffered
 
 HELD_CHARS = 4_000_000
-"""Maximum number of characters of notes that are kept while they cannot be written. Further notes are dropped."""
+"""Maximum number of characters of notes that are kept while notes cannot be written. Further notes are dropped."""
 _NOTES, _COSTS = "the notes", "the project's costs"
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
