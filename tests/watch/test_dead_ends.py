@@ -102,7 +102,7 @@ def test_a_tool_that_fails_with_any_input_is_a_dead_end() -> None:
     for pattern in "abc":
         agent.does("Grep", "ENOENT: no such file or directory, posix_spawn 'rg'", error=True, pattern=pattern)
     (found,) = agent.ends()
-    assert "Grep failed 3 times in the same way, whatever it was given: ENOENT" in found.text
+    assert "Grep failed 3 times in the same way with different input: ENOENT" in found.text
     assert found.evidence == ("t1", "t2", "t3")
 
 

@@ -88,9 +88,9 @@ def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
 def _judged(format: str, body: Mapping[str, Any], found: tuple[Violation, ...]) -> tuple[Violation, ...]:
     """The violations in a body. `found` are the violations that `check` has found.
 
-    If all violations in `found` have the code "end" (the messages end with a reply), the simulated provider judges the
-    body. Its answer decides whether a reply at the end is a violation, because this depends on the model. If `found` is
-    empty, the simulated provider judges the body, too.
+    The simulated provider judges the body in two cases: `found` is empty, or all violations in `found` have the code
+    "end" (the messages end with a reply). Whether a reply at the end is a violation depends on the model, so the
+    simulated provider decides it.
     """
     name, vendor = body.get("model"), _VENDORS.get(format)
     if any(violation.code != "end" for violation in found) or vendor is None:

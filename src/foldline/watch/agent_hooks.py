@@ -117,7 +117,7 @@ def _point_to_notes(project: Path, hook_input: dict[str, Any]) -> str:
     counts = writer.counts()
     if not any(counts.values()):
         return ""
-    writer.write_scratch(ScratchModel())  # adds prompts that were recorded since the last write to the index
+    writer.write_scratch(ScratchModel())  # adds to the index the prompts recorded since the last write
     cause = "this conversation was compacted" if hook_input.get("source") == "compact" else "this session was resumed"
     notes = f"{_notes_path(project, hook_input)} ({_describe(counts)})"
     text = f"Before {cause}, working notes were kept: read {notes} for preserved context."

@@ -47,7 +47,7 @@ _MAX_SESSIONS = 1_000
 
 
 class Spending:
-    """The cost of all replies in a stream, to the main agent and to its sub-agents."""
+    """The cost of all model replies in a stream, for the main agent and its sub-agents."""
 
     def __init__(self) -> None:
         self.usd = 0.0
@@ -117,10 +117,10 @@ class Spending:
     def _set_figure(self, session: str, figure: Any) -> None:
         """Replace the cost that was computed since the last figure by the stream's own figure for the session.
 
-        When a session is resumed, some versions of the agent report a figure that includes earlier runs. Other versions
-        of the agent start at 0 again. So the computed cost is compared with two amounts: the increase since the last
-        figure, and the whole figure. The amount that is nearer to the computed cost is added. If a session has no
-        replies, its figures are from separate runs, and the whole figure is added.
+        If a session is resumed, some versions of the agent report a figure that includes earlier runs of the session.
+        Other versions start at 0 again. So the added amount is either the increase since the last figure, or the whole
+        figure. The amount that is nearer to the computed cost is added. If a session has no replies, the whole figure
+        is added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return

@@ -1,8 +1,8 @@
 """Detects dead ends: a call that keeps failing, work that is undone, a test that keeps failing.
 
 A summary loses failed attempts first, and the agent then repeats them. Each finding has a kind, a subject and the calls
-that show it. Repeated attempts are normal. So a dead end needs the same failure twice, with no progress in between, and
-each subject is reported once.
+that show it. Repeated attempts are normal. So a dead end needs the same failure twice, with no progress in between.
+Each subject is reported once.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class DeadEndDetector:
         remember(self._failing_tools, tool, failing, MAX_CALLS)
         if len(failing.calls) < _TOOL_FAILURES or call_id in failing.concurrent:
             return []
-        text = _with_error(f"{tool} failed {len(failing.calls)} times in the same way, whatever it was given", text)
+        text = _with_error(f"{tool} failed {len(failing.calls)} times in the same way with different input", text)
         return [DeadEnd("failed again", f"{tool} {errors[0]}", text, failing.calls)]
 
     def _clear_check(self, command: str) -> None:

@@ -273,7 +273,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8", hint="save it as UTF-8 first; nothing was changed") from None
+        raise ConfigError(f"{path}: not UTF-8", hint="save the file as UTF-8 first; nothing was changed") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})", hint="nothing was changed") from None
 

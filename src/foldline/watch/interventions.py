@@ -27,7 +27,7 @@ _SCHEMA = {
 def build_compact_prompt(*, task: str, cfa_state: str = "", scratch_path: str = "") -> str:
     """The command that makes an agent compact. The command says what to keep, and names the path of the notes.
 
-    Line breaks in the task and in the state are removed, because they would add lines to the command.
+    Line breaks in the arguments are removed, because they would add lines to the command.
     """
     state = f" -- current CfA state is {_flat(cfa_state)}" if cfa_state else ""
     lines = [f"{COMPACT} focus on {_flat(task)}{state}"]

@@ -157,7 +157,7 @@ class _DetailFile:
         self._offset = 0
         """Offset in bytes of the end of the last complete entry. The file was read up to this offset."""
         self._torn = b""
-        """The bytes after the offset: an incomplete entry, because a crash interrupted the write."""
+        """The bytes after `_offset`: an incomplete entry, which an interrupted write left."""
         self._session = ""
         """Session of the last entry."""
         self._unmatched: Counter[int] = Counter()
@@ -174,7 +174,7 @@ class _DetailFile:
         return SectionSummary(self._count + len(torn), (*self._newest, *torn))
 
     def refresh(self) -> None:
-        """Read what was added since the last read, by any process."""
+        """Read the entries that any process has added since the last read."""
         size = self._folder.size(self._section.file)
         if size < self._offset:
             self.reset()

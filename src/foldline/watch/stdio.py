@@ -1,8 +1,8 @@
 """Standard input and output of the commands that an agent runs at every turn (`hook`, `statusline`).
 
-If a stream is closed or full, the commands print one line on standard error and return an exit status. They
-never print a traceback. Output is written without Python's buffer, because a failed flush would be reported again at
-exit. This module imports almost nothing, so that the commands start fast.
+If a stream is closed or full, the commands print one line on standard error, and no traceback, and return an exit
+status. Output is written without Python's buffer, because a failed flush would be reported again at exit. This module
+imports almost nothing, so that the commands start fast.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 parse(source, format=None, *, default=None) -> Transcript
     `source` is bytes, text, a dict, a list, one message or an SDK's object. `format` is the format of the
-    source. If it is None, the format is detected. `default` is used if the source does not clearly show its format.
+    source. If it is None, the format is detected. `default` is the format to use if the detected format is not clear.
 sign_of(value) -> str | None
     The request format that a value clearly has; None if it is not clear.
 render(messages, format) -> Rendered

@@ -56,10 +56,10 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 
 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
-    """The format of list elements, if it is clear.
+    """The format of list elements; None if no format is found.
 
-    If the format is not clear, the default format is returned, provided that the elements can be read in it. Without a
-    default, "openai" is returned if all elements have only a role and a text.
+    If the format is not clear and the elements can be read in the default format, the default format is returned. If
+    they cannot and all elements have only a role and a text, "openai" is returned.
     """
     shown = signs(items)
     if len(shown) == 1:

@@ -135,9 +135,9 @@ class Grammar:
     renders_legal_ids: bool = False
     """Whether the renderer makes call ids and tool names legal. Messages that are sent verbatim are not changed."""
     sendable_element: Callable[[dict[str, Any]], dict[str, Any]] = lambda element: element
-    """Returns an element without fields that the provider refuses; the same object if it has none."""
+    """Returns an element without fields that the provider refuses; the same object if it has no such fields."""
     sendable_block: Callable[[Any], Any] = lambda block: block
-    """Returns a block of an element without fields that the provider refuses; the same object if it has none."""
+    """Returns a block of an element without fields that the provider refuses; the same object if nothing changes."""
     signed_call: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Takes the first call of a reply and returns it with a signature; the same object if it already has a signature.
 

@@ -53,7 +53,7 @@ def not_in_format(value: Any, name: str, other: Detected | None) -> WireError:
     shown = f" ({reason})" if reason else ""
     return WireError(
         f"the input is not in the format {name}: it looks like {other.format}{shown}",
-        hint=f"name the format {other.format}, or name no format, so that it is detected",
+        hint=f"name the format {other.format}, or name no format: then the format is detected",
     )
 
 

@@ -17,7 +17,7 @@ class ObjectFields(NamedTuple):
     required: tuple[str, ...]
     known: frozenset[str]
     not_null: frozenset[str]
-    """Fields that may not be null. Some of them are required; the others may be missing."""
+    """Fields that must not be null. Some of these fields are required; the others may be missing."""
 
 
 def object_fields(required: str = "", optional: str = "", nullable: str = "") -> ObjectFields:
@@ -33,7 +33,7 @@ def object_fields(required: str = "", optional: str = "", nullable: str = "") ->
 
 
 def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:
-    """The object without unknown fields, and without optional null fields for which the provider refuses null.
+    """The object without unknown fields, and without optional fields that are null although null is refused.
 
     If nothing is removed, the same object is returned.
     """

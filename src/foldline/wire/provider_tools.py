@@ -13,7 +13,7 @@ from foldline import json_text
 from foldline.message import Message, Opaque, Part, Text, ToolCall, ToolResult
 
 _RESULT = "_tool_result"
-"""The last part of the type of Anthropic's results."""
+"""The types of Anthropic's result blocks end with this text."""
 _ITEM_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "web_search_call": ("action",),
     "file_search_call": ("queries",),
@@ -35,7 +35,7 @@ _UNREADABLE = frozenset(
 
 
 def calls_and_results(part: Part) -> tuple[ToolCall | ToolResult, ...]:
-    """What a part says about a call that the provider ran: the call, its result, or both. Empty for other parts.
+    """The call of the provider that a part holds, the result of such a call, or both. Empty for any other part.
 
     >>> searched = Opaque(kind="web_search_call", value={"id": "ws_1", "action": {"query": "tides"}})
     >>> [type(each).__name__ for each in calls_and_results(searched)]
@@ -64,7 +64,7 @@ def calls_and_results(part: Part) -> tuple[ToolCall | ToolResult, ...]:
 
 
 def as_text(part: Part) -> str:
-    """The text that tells another provider what this provider ran; "" for other parts."""
+    """A readable text about a call that the provider ran, for requests to other providers; "" for any other part."""
     lines: list[str] = []
     for each in calls_and_results(part):
         if isinstance(each, ToolCall):

@@ -87,9 +87,9 @@ def sign_of(value: Any) -> str | None:
 def parse(source: Any, format: str | None = None, *, default: str | None = None, file: str = "") -> Transcript:
     """The conversation in bytes, text (JSON or JSONL), a list, a dict, one message, or a reply object of an SDK.
 
-    `format` is used as given. `default` is the format for input whose format is not clear, such as a message with only
-    a role and a text. Without a default, such a message is read as OpenAI chat. A text is always content, never a path:
-    use `read` for files.
+    If `format` is given, the format is not detected. `default` is the format for input whose format is not clear, such
+    as a message with only a role and a text. Without a default, such a message is read as OpenAI chat. A text is always
+    content, never a path: use `read` for files.
     """
     _check_name(format)
     form = format or default or PLAIN
@@ -351,7 +351,7 @@ def _from_one_file(source: Iterator[JsonLine], target: Format, known: _Known, no
 
 
 def _objects(source: Iterable[JsonLine], notes: list[ReadNote]) -> Iterator[JsonLine]:
-    """The lines that are JSON objects with at least one field. A note names every other line."""
+    """The lines that are JSON objects with at least one field. Each remaining line is named in a note."""
     for line in source:
         if isinstance(line.value, dict) and line.value:
             yield line

@@ -133,7 +133,8 @@ def _messages(body: Mapping[str, Any], places: Scan | None, target: Format) -> l
         return [user(held)]
     if not isinstance(held, (list, tuple)):
         what = "must be a list" if key in body else "are missing"
-        raise WireError(f"the messages of a request {what}", field=key, hint=f"a {target.name} request has {key!r}")
+        hint = f"the format {target.name} has its messages under {key!r}"
+        raise WireError(f"the messages of a request {what}", field=key, hint=hint)
     slices = places.elements.get(key) if places else None
     return parse_elements(target, slices or [Slice(value, -1, -1) for value in held], places and places.text, key)
 

@@ -32,7 +32,7 @@ BETA_FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Maps a field to the beta headers that allow it.
 
-Without one of these headers, the API answers that the field is unknown.
+If a request has none of these headers, the API answers that the field is unknown.
 """
 
 BETA_TYPES: dict[str, tuple[str, ...]] = {

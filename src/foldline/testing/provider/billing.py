@@ -28,7 +28,7 @@ class Bill:
 
     @property
     def usd(self) -> float:
-        """The sum in US dollars."""
+        """The price of all requests in US dollars."""
         return sum(request.usd for request in self.requests)
 
     @property

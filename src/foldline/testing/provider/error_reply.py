@@ -8,7 +8,7 @@ from typing import Any
 from foldline.errors import ConfigError
 
 FORMATS = ("anthropic", "openai_chat", "openai_responses", "gemini")
-"""The request formats that the simulated provider speaks."""
+"""The request formats that the simulated provider accepts."""
 
 ALIASES = {
     "openai": "openai_chat",

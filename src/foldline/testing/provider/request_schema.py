@@ -81,7 +81,7 @@ class _Compiler:
     def object(self, name: str) -> Check:
         """A function that checks objects of the type `name`.
 
-        A type can refer to itself, so this method also works while the type is being compiled.
+        A type can refer to itself, so this method must work while the type is being compiled.
         """
         if name not in self.checks:
             self.checks[name] = lambda value: self.checks[name](value)  # noqa: PLW0108

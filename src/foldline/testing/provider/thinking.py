@@ -1,8 +1,8 @@
 """Signs the thinking in replies, and checks the signed thinking in later requests (Anthropic).
 
-On models with preserved thinking, a thinking block is valid only if everything before it is unchanged. This includes
-the system prompt, the tools (except deferred ones), the messages and the previous thinking block. Older models accept
-any thinking that the provider wrote, if its text is unchanged.
+On models with preserved thinking, a thinking block is valid only if everything before the block is unchanged: the
+system prompt, the tools (except deferred ones), the messages and the previous thinking block. Older models accept any
+thinking that the provider wrote, if the text of the thinking is unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Removes from Anthropic elements and blocks the fields that the API refuses.
 
-Such fields come from an SDK's dump (optional fields that are null) or from the agent that keeps the history (its own
-fields). The API refuses every request with such a field ("Extra inputs are not permitted"). A block of an unknown type
-is not changed.
+Such fields are optional fields that an SDK's dump sets to null, and fields that an agent adds to its history. The API
+refuses every request with such a field ("Extra inputs are not permitted"). A block of an unknown type is not changed.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from foldline.wire.usage_figures import count_at
 def anthropic_usage(value: Any) -> Usage | None:
     """Usage of an Anthropic reply: the tokens in the window when the model ran for the last time.
 
-    In a server-side tool loop the model runs several times, and the top-level figures are sums over the loop. The last
-    `message` iteration has the tokens that were in the window. A compaction pass is a separate request and does not
-    count.
+    In a server-side tool loop the model runs several times, and the top-level figures are sums over the loop. So the
+    figures of the last `message` iteration are used. Compaction iterations are ignored, because a compaction is a
+    separate request.
     """
     if not isinstance(value, dict):
         return None

@@ -129,7 +129,7 @@ class ChatStream:
         """The call that a delta belongs to.
 
         - A delta with an `index` belongs to the call with the same index. But some servers give every call the same
-          index. So if the delta has a name and another id than the call, it begins a new call.
+          index. So if the delta has a name and another id than the call with this index, it begins a new call.
         - A delta without an index, but with a known id, belongs to the call with this id.
         - Any other delta begins a new call if it has a name. If it has no name, it continues the last call.
         """

@@ -208,7 +208,7 @@ def thinking(value: dict[str, Any]) -> Thinking:
 
 
 def _call_id(value: dict[str, Any], key: str) -> str:
-    """The id that pairs a call with its answer. For a local shell item without such an id, this is the item id."""
+    """The id that pairs a call with its answer. A local shell item without such an id is paired by its item id."""
     found = value.get(key)
     if found is None and "local_shell" in value["type"]:
         found = value.get("id")

@@ -157,7 +157,7 @@ class ResponsesStream:
 
 
 def _name(item: Any) -> str:
-    """The name of a lost item for a report: its type and the called tool."""
+    """The name of an item in the report of lost content: its type and the called tool."""
     return f"{string_at(item, 'type')} {string_at(item, 'name')}".rstrip()
 
 

@@ -170,8 +170,8 @@ def is_same_reply(one: RepairEntry, other: RepairEntry) -> bool:
 def are_two_replies(one: Message, other: Message) -> bool:
     """True for two messages of the assistant with different reply ids. Such messages answer two requests.
 
-    Two messages without a reply id count as one reply. A session gives a reply id to each reply that has none, if the
-    session knows which view the reply answers.
+    Two messages without a reply id count as one reply. If a session knows which view a reply answers and the reply has
+    no id, the session gives the reply an id.
     """
     return one.meta.reply != other.meta.reply
 

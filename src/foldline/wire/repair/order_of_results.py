@@ -85,15 +85,15 @@ class ResultOrder:
     def _are_apart(self, before: RepairEntry, entry: RepairEntry) -> bool:
         """True if it is known that two messages belong to different replies of the provider.
 
-        If the format accepts results anywhere after their calls, this is known only if at least one of the two messages
-        has a reply id. If neither message has a reply id, the method returns False.
+        If the format accepts results anywhere after their calls and neither message has a reply id, this is unknown,
+        and the method returns False.
         """
         if self.context.grammar.adjacency == "after" and not (before.message.meta.reply or entry.message.meta.reply):
             return False
         return not is_same_reply(before, entry)
 
     def _is_unanswered(self, slot: CallSlot) -> bool:
-        """True for a call without a result, which gets a closing result."""
+        """True for a call that has no result and gets a closing result."""
         return slot.answer is None and not slot.dropped and slot.call.kind not in self.context.grammar.open_calls
 
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:

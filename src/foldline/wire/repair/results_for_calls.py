@@ -115,7 +115,8 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
 def _is_just_before(answer: ResultSlot, slot: CallSlot) -> bool:
     """True if the reply with the call is the first reply after the result.
 
-    A result before an earlier reply belongs to a call that is missing. Some servers use the same ids in every reply.
+    If another reply comes between the result and the call, the result belongs to another call, which is missing. This
+    happens because some servers use the same ids in every reply.
     """
     return slot.entry.turn <= answer.entry.turn + 1
 

@@ -30,7 +30,7 @@ def with_sendable_fields(index: int, message: Message, context: RepairContext) -
             if element is not wire.value:
                 changed = replace(changed, wire=Wire(wire.format, element, exact=False))
     if changed is not message:
-        context.note("field", index, "refused fields were left out, or required ones added")
+        context.note("field", index, "refused fields were left out, or required fields were added")
     return changed
 
 

@@ -2,7 +2,7 @@
 
 Shell commands, notes of extensions, branch summaries and compaction summaries become messages with a `kind`. Their text
 is the text that pi sends to the model. A session file is a tree; the path to its last entry is the conversation. The
-messages before a compaction are also read. A message may be JSON or an object with attributes.
+conversation includes the messages before a compaction. A message may be JSON or an object with attributes.
 """
 
 from __future__ import annotations
