@@ -30,7 +30,7 @@ def test_a_folder_is_reported_file_by_file(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "requests: 3 files, 1 parsed, 1 conversations (1 anthropic)" in done.stdout
     assert "3 messages, 2 texts and 1 bodies compared, 0 differences" in done.stdout
-    assert "skipped 1: shows no sign of a known one" in done.stdout
+    assert "skipped 1: shows no sign of a known format" in done.stdout
     assert "to gemini: 1 messages with something lost (1 thinking)" in done.stdout
     figures = json.loads(bench(tmp_path, "--json").stdout)
     assert figures["requests"]["differences"] == []

@@ -238,9 +238,7 @@ class SafeFolder:
         return ConfigError(f"{str(self.path)!a}: not a valid folder name", hint="name another folder")
 
     def _refusal(self, name: str, reason: str) -> ConfigError:
-        return ConfigError(
-            f"{self.path / name}: refused ({reason})", hint="remove the file; foldline will create it again"
-        )
+        return ConfigError(f"{self.path / name}: refused ({reason})", hint="remove it; foldline will create it anew")
 
     def _unlink(self, name: str) -> None:
         path, folder = self._locate(name)

@@ -108,10 +108,7 @@ def signs(items: Sequence[Any]) -> dict[str, str]:
 
 
 def candidates(value: Any) -> dict[str, str]:
-    """The formats whose test recognises a value, each with the feature that was found.
-
-    The error about an unclear format lists these formats.
-    """
+    """The formats whose test recognises a value, each with the feature that was found."""
     if isinstance(value, Mapping):
         inner = next((value[key] for key in (*list_keys(), *WRAPPERS) if isinstance(value.get(key), list)), [value])
         return signs(inner) or (_body_signs(value) if "messages" in value else {})

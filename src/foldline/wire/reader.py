@@ -259,7 +259,7 @@ def _is_object(text: str) -> bool:
 
 
 def _up_to_text(source: Iterator[TextLine]) -> list[TextLine]:
-    """The next lines, up to the first line that is not blank. This line is included."""
+    """The next lines, up to and including the first line that is not blank."""
     taken: list[TextLine] = []
     for line in source:
         taken.append(line)

@@ -110,7 +110,7 @@ def unknown_format(value: Any, what: str) -> FormatUnknown:
     """
     shown = candidates(value)
     reasons = ", ".join(f"{form} ({why})" for form, why in shown.items())
-    seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known one"
+    seen = f"it shows signs of {reasons}" if shown else "it shows no sign of a known format"
     names = ", ".join(shown or FORMATS)
     return FormatUnknown(
         f"the format of this {what} is not clear, {seen}", hint=f"name the format with format=…, one of {names}"

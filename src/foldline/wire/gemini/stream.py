@@ -152,5 +152,5 @@ def _put(target: Any, path: str, value: Any) -> None:
 
 
 def is_gemini_chunk(value: Mapping[str, Any]) -> bool:
-    """Whether a JSON value is a chunk of a `streamGenerateContent` stream. True also for a whole reply."""
+    """Whether a JSON value is a chunk of a `streamGenerateContent` stream, or a whole reply."""
     return any(key in value for key in ("candidates", "usageMetadata", "promptFeedback"))

@@ -1,7 +1,7 @@
 """Repairs a whole history by running all stages of the repair in order.
 
 The first stage repairs each message by itself. The next stages match results with calls, put the messages in order, and
-repair the start and the end. The repaired history needs no further repair.
+repair the start and the end.
 """
 
 from __future__ import annotations

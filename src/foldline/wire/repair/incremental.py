@@ -32,8 +32,8 @@ _PLAIN_FIELDS = {"role", "content", "parts"}
 class _StoredPart:
     """The stored part of a history, with its repaired form.
 
-    No message after the stored part refers to it, so later messages do not change how it is repaired. The last message
-    of the stored part is a user message.
+    No later message refers to the stored part, so later messages do not change its repaired form. The last message of
+    the stored part is a user message.
     """
 
     messages: list[Message] = field(default_factory=list)

@@ -78,7 +78,7 @@ class CallIndex:
         return self._find_by_name(False, result.name) or self._find_by_name(True, result.name)
 
     def _find_by_name(self, has_id: bool, name: str) -> CallSlot | None:
-        """The newest unanswered call with this name; None if there is none. The index by name is built on demand."""
+        """The newest unanswered call with this name; None if there is none."""
         for slot in self.slots[self._indexed :]:
             for each in {slot.call.name, ""}:
                 self._by_name[bool(slot.call.id), each].add(slot)
