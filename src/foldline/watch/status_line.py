@@ -17,8 +17,9 @@ _COLOURS = {"calm": "", "warn": "\033[33m", "compact": "\033[31m"}
 _RESET = "\033[0m"
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 WARN, COMPACT = 0.70, 0.78
-"""The thresholds of `watch/meter.py`, repeated here because importing that module takes too long. A test checks that both
-modules have the same thresholds.
+"""The thresholds of `watch/meter.py`, repeated here because importing that module takes too long.
+
+A test checks that both modules have the same thresholds.
 """
 
 
