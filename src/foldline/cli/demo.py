@@ -52,7 +52,7 @@ BAR, BESIDE = 48, 44
 NEXT = (
     ("foldline inspect FILE", "show what fills your own transcript"),
     ("foldline fold FILE -o OUT", "fold it to fit"),
-    ("foldline replay FILE", "compute what it would have cost under other policies"),
+    ("foldline replay FILE", "compute its cost under other policies"),
     ("foldline import FILE", "add it to a ledger, and then"),
     ("foldline recall QUESTION", "search all its messages, folded or not"),
 )
