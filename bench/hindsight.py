@@ -9,7 +9,7 @@ a history is the number of tokens before it, so a trace needs no messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, TypeAlias
 
@@ -111,7 +111,7 @@ def replay_cost(trace: Trace, prices: TokenPrices, decide: Decide) -> ScheduleCo
             cut = step.floor
             folds.append((index, cut))
             account = account.after_fold(proposal, prices)
-            account = account.after_request(replace(proposal, size=proposal.folded), prices)
+            account = account.after_request(proposal._replace(size=proposal.folded), prices)
         else:
             account = account.after_request(proposal, prices)
             cost += request_cost(prices, tokens=proposal.size, common=proposal.size - step.added, warm=step.warm)

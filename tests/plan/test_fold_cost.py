@@ -56,7 +56,7 @@ def test_rent_counts_only_as_far_as_savings_and_stake_cover_it() -> None:
     stake = 0.4 * fold_cost.SMALL_GAIN_STAKE
     cover = 300.0 + 0.1 * 5_000 + stake * (40_000 + untouched)
     assert rent.earned_share(proposal, PRICES, stake=0.4) == pytest.approx((fresh + cover) / price)
-    assert replace(rent, rent_paid=100.0).earned_share(proposal, PRICES, stake=0.4) == pytest.approx(
+    assert rent._replace(rent_paid=100.0).earned_share(proposal, PRICES, stake=0.4) == pytest.approx(
         (fresh + 100) / (fold_cost.PATIENCE * price)
     )
 
@@ -66,7 +66,7 @@ def test_only_a_fold_with_a_large_gain_may_use_the_whole_stake() -> None:
     rent = FoldAccount(size=80_000, rent_paid=1e9, baseline_cost=400_000.0)
     rewritten = 9_000
     least = FoldProposal(size=81_000, folded=81_000 - fold_cost.LARGE_GAIN - rewritten, head=24_000, digest=2_000)
-    small = replace(least, size=least.size - 1, folded=least.folded)
+    small = least._replace(size=least.size - 1, folded=least.folded)
     assert rent.costs_of(least, PRICES).price == pytest.approx(1.15 * rewritten)
     untouched = 0.1 * 80_000 + 1.25 * 1_000
     cover = fold_cost.STAKE * (400_000 + untouched)
@@ -90,18 +90,18 @@ def test_a_cold_fold_is_free_and_a_model_s_digest_is_not() -> None:
     rent = FoldAccount(size=40_000, at=0.0, baseline_cost=50_000.0)
     cold = FoldProposal(size=41_000, folded=28_000, head=18_000, digest=2_000, at=301.0)
     assert rent.earned_share(cold, PRICES) == math.inf
-    dear = replace(cold, digest_price=fold_cost.digest_cost(PRICES, covered=15_000, digest=2_000))
+    dear = cold._replace(digest_price=fold_cost.digest_cost(PRICES, covered=15_000, digest=2_000))
     fresh, untouched = 1.25 * 13_000, 1.25 * 41_000
     cover = fold_cost.STAKE * fold_cost.SMALL_GAIN_STAKE * (50_000 + untouched)
     assert rent.earned_share(dear, PRICES) == pytest.approx((fresh + cover) / 25_000)
-    warm = rent.earned_share(replace(cold, at=300.0), PRICES)
+    warm = rent.earned_share(cold._replace(at=300.0), PRICES)
     assert 0 < warm < 1
 
 
 def test_what_is_new_makes_folding_cheaper() -> None:
     """A large result has to be written in any case; folding in the same request rewrites that much less."""
     old = FoldAccount(size=60_000, at=0.0, baseline_cost=1.0, rent_paid=5_000.0)
-    new = replace(old, size=50_000)
+    new = old._replace(size=50_000)
     proposal = FoldProposal(size=60_000, folded=32_000, head=18_000, digest=2_000, at=1.0)
     assert new.costs_of(proposal, PRICES).price == pytest.approx(1.15 * 4_000)
     assert old.costs_of(proposal, PRICES).price == pytest.approx(1.15 * 14_000)
@@ -116,7 +116,7 @@ def test_rent_is_counted_from_the_last_fold() -> None:
     assert once.after_request(proposal, PRICES).rent_paid == pytest.approx(0.2 * 32_000)
     bought = once.after_fold(proposal, PRICES)
     assert (bought.rent_paid, bought.size, bought.removed) == (0.0, 28_000, 32_000)
-    after = bought.after_request(replace(proposal, size=28_000), PRICES)
+    after = bought.after_request(proposal._replace(size=28_000), PRICES)
     assert (after.rent_paid, after.size) == (0.0, 28_000)
     assert after.savings == pytest.approx(0.1 * 32_000 - 1.15 * 10_000)
 
@@ -217,9 +217,9 @@ def test_the_gate_folds_when_the_rent_has_reached_the_price() -> None:
         return gate(load, policy).need
 
     assert verdict(rent) is Need.SOFT
-    assert verdict(replace(rent, rent_paid=0.0)) is Need.NONE
-    assert verdict(replace(rent, rent_paid=0.0, at=-600.0)) is Need.SOFT
-    assert verdict(replace(rent, savings=0.0, baseline_cost=0.0)) is Need.NONE
+    assert verdict(rent._replace(rent_paid=0.0)) is Need.NONE
+    assert verdict(rent._replace(rent_paid=0.0, at=-600.0)) is Need.SOFT
+    assert verdict(rent._replace(savings=0.0, baseline_cost=0.0)) is Need.NONE
 
 
 def test_the_reason_of_a_free_fold_says_that_it_is_free() -> None:

@@ -72,7 +72,7 @@ def _with_stop(messages: Sequence[Message], stop_reason: str | None) -> list[Mes
     stop = reply.meta.stop if stop_reason is None else stop_reason
     if stop and stop.replace("_", "").lower() in _LENGTH_STOPS:
         stop = next(iter(LENGTH_STOPS))
-    return [replace(reply, meta=replace(reply.meta, stop=stop or ""))]
+    return [reply.with_meta(replace(reply.meta, stop=stop or ""))]
 
 
 def _lost_parts(caller: CallerMessages, reply: Message) -> bool:

@@ -148,7 +148,7 @@ class FollowedBranch:
         """Add the new messages of a history. A new session gets the system messages first."""
         pieces = [*match.pieces]
         if not self.length:
-            instructions = [replace(each, meta=replace(each.meta, source=INSTRUCTIONS)) for each in system]
+            instructions = [each.with_meta(replace(each.meta, source=INSTRUCTIONS)) for each in system]
             leading = [*instructions, *(piece.system for piece in pieces if piece.system is not None)]
             self.session.add(*leading)
             self.chain = TraceChain(len(leading))

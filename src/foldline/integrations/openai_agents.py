@@ -111,7 +111,7 @@ class FoldlineHooks(RunHooks[Any]):
                 cache_write=getattr(details, "cache_write_tokens", 0),
                 output=used.output_tokens,
             )
-            messages[-1] = replace(messages[-1], meta=replace(messages[-1].meta, usage=usage))
+            messages[-1] = messages[-1].with_meta(replace(messages[-1].meta, usage=usage))
         self._session.history.followed.record(prepared, *messages)
 
 

@@ -64,6 +64,10 @@ class Count(NamedTuple):
         return self.tokens if self.exact else with_margin(self.tokens)
 
 
+_new_count = tuple.__new__
+"""Makes a `Count` from a tuple, in half the time of `Count(…)`."""
+
+
 def with_margin(tokens: int) -> int:
     """An estimated number of tokens plus the margin for its error, to compare with a limit."""
     return ceil(tokens * (1 + MARGIN))
@@ -107,8 +111,7 @@ class CharRatioCounter:
 
     def count(self, text: str) -> Count:
         """The number of characters divided by the fixed number."""
-        # `Count(…)` would take twice the time
-        return tuple.__new__(Count, (-(-len(text) * 10 // self.tenths), False, self.name))
+        return _new_count(Count, (-(-len(text) * 10 // self.tenths), False, self.name))
 
 
 CHARS_4 = CharRatioCounter("chars/4", 40)
@@ -163,8 +166,7 @@ class Estimator:
     def count(self, text: str) -> Count:
         """The likeliest number of tokens. A lone surrogate counts as three bytes."""
         tokens = _tokens(text, self.family) if len(text) > SHORT else _tokens_of_short(text, self.family)
-        # `Count(…)` would take twice the time
-        return tuple.__new__(Count, (tokens, False, self.name))
+        return _new_count(Count, (tokens, False, self.name))
 
 
 def _tokens(text: str, family_name: str) -> int:

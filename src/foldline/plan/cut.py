@@ -22,15 +22,15 @@ def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
     atom always stays.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
-    bounds = [newest_unit(timeline, policy)]
+    found = timeline.last_cut(policy.atom, timeline.tail)  # `newest_unit`
     if keep:
-        bounds.append(_token_floor(timeline, policy, keep))
+        found = min(found, _token_floor(timeline, policy, keep))
     if policy.keep_messages:
-        bounds.append(timeline.last_cut(policy.atom, len(timeline) - policy.keep_messages))
+        found = min(found, timeline.last_cut(policy.atom, len(timeline) - policy.keep_messages))
     if policy.keep_turns:
         turns = timeline.cuts["turn"]
-        bounds.append(turns[-policy.keep_turns] if len(turns) >= policy.keep_turns else timeline.lead)
-    return max(timeline.cut, min(bounds))
+        found = min(found, turns[-policy.keep_turns] if len(turns) >= policy.keep_turns else timeline.lead)
+    return max(timeline.cut, found)
 
 
 def newest_unit(timeline: Timeline, policy: Policy) -> int:

@@ -200,9 +200,11 @@ def break_even(prices: TokenPrices, *, rewritten: int, gain: int, digest_price: 
     return 1 + math.ceil(left / later - 1e-9) if later else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldProposal:
-    """The effect of a fold on the request that is about to be sent, in tokens."""
+class FoldProposal(NamedTuple):
+    """The effect of a fold on the request that is about to be sent, in tokens.
+
+    The class is a named tuple, like `FoldAccount`, because several are made at every turn.
+    """
 
     size: int
     """Tokens of the request without the fold."""
@@ -225,7 +227,7 @@ class FoldProposal:
     @property
     def is_worthwhile(self) -> bool:
         """True if the fold removes more tokens than its digest has."""
-        return self.gain > self.digest
+        return self.size - self.folded > self.digest
 
 
 class ProposalCosts(NamedTuple):
@@ -242,8 +244,7 @@ class ProposalCosts(NamedTuple):
     baseline: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoldAccount:
+class FoldAccount(NamedTuple):
     """The costs and savings of one session, derived from its requests and folds.
 
     Before a request, `earned_share` tells whether to fold. `after_fold` adds a fold, `after_request` adds a request.
@@ -268,21 +269,16 @@ class FoldAccount:
         The price does not include new tokens of this request, because they are written to the cache with or without a
         fold.
         """
-        warm = self.size >= prices.min_prefix and is_cache_warm(prices, self.at, proposal.at)
-        added = max(0, proposal.size - self.size)
-        kept = proposal.folded - proposal.head - proposal.digest
-        head = proposal.head if proposal.head < prices.min_prefix else 0
-        rewritten = proposal.digest + max(0, kept - added) + head
-        price = fold_price(prices, rewritten=rewritten, digest_price=proposal.digest_price, warm=warm)
-        stay = request_cost(prices, tokens=proposal.size, common=proposal.size - added, warm=warm)
-        fold = request_cost(prices, tokens=proposal.folded, common=proposal.head, warm=warm) + proposal.digest_price
-        unfolded = proposal.size + self.removed
-        return ProposalCosts(
-            price=price,
-            rent=price + stay - fold,
-            rate=prices.read if warm else prices.write,
-            baseline=request_cost(prices, tokens=unfolded, common=unfolded - added, warm=warm),
-        )
+        size, folded, head, digest, digest_price, at = proposal
+        warm = self.size >= prices.min_prefix and is_cache_warm(prices, self.at, at)
+        added = max(0, size - self.size)
+        rewritten = digest + max(0, folded - head - digest - added) + (head if head < prices.min_prefix else 0)
+        price = fold_price(prices, rewritten=rewritten, digest_price=digest_price, warm=warm)
+        stay = request_cost(prices, tokens=size, common=size - added, warm=warm)
+        fold = request_cost(prices, tokens=folded, common=head, warm=warm) + digest_price
+        rate, unfolded = prices.read if warm else prices.write, size + self.removed
+        baseline = request_cost(prices, tokens=unfolded, common=unfolded - added, warm=warm)
+        return tuple.__new__(ProposalCosts, (price, price + stay - fold, rate, baseline))
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
         """How close a fold for cost reasons is, as a share. A fold is due when the share reaches 1.
@@ -310,8 +306,7 @@ class FoldAccount:
         new = min(kept, max(0, proposal.size - self.size))
         # the cost of new tokens that the fold removes before they are ever sent
         never_sent = costs.rent - costs.rate * proposal.gain
-        return replace(
-            self,
+        return self._replace(
             size=proposal.folded - new if self.size else 0,
             removed=self.removed + proposal.gain,
             rent_paid=0.0,
@@ -321,15 +316,13 @@ class FoldAccount:
 
     def after_request(self, proposal: FoldProposal, prices: TokenPrices) -> FoldAccount:
         """The account after a request that was sent without the proposed fold."""
-        costs = self.costs_of(proposal, prices)
-        return FoldAccount(
-            size=proposal.size,
-            removed=self.removed,
-            at=self.at if proposal.at is None else proposal.at,
-            rent_paid=self.rent_paid + (max(0.0, costs.rent) if proposal.is_worthwhile else 0.0),
-            savings=self.savings + costs.rate * self.removed,
-            baseline_cost=self.baseline_cost + costs.baseline,
-        )
+        _, removed, at, rent_paid, savings, baseline_cost = self
+        _, rent, rate, baseline = self.costs_of(proposal, prices)
+        if rent > 0 and proposal.is_worthwhile:
+            rent_paid += rent
+        at = at if proposal.at is None else proposal.at
+        account = (proposal.size, removed, at, rent_paid, savings + rate * removed, baseline_cost + baseline)
+        return tuple.__new__(FoldAccount, account)  # a third of the time of `FoldAccount(…)`
 
 
 def propose_fold(
@@ -342,11 +335,7 @@ def propose_fold(
     """
     fold, prefix = timeline.fold, timeline.prefix
     kept = fold.pinned_tokens + fold.carried_tokens if fold else 0
-    head = fixed + prefix[timeline.lead]
-    return FoldProposal(
-        size=head + (fold.digest_tokens if fold else 0) + kept + timeline.history,
-        folded=head + digest + kept + prefix[-1] - prefix[floor_at],
-        head=head,
-        digest=digest,
-        at=at,
-    )
+    head, total = fixed + prefix[timeline.lead], prefix[-1]
+    size = head + (fold.digest_tokens if fold else 0) + kept + total - prefix[timeline.cut]
+    folded = head + digest + kept + total - prefix[floor_at]
+    return tuple.__new__(FoldProposal, (size, folded, head, digest, 0.0, at))  # half the time of `FoldProposal(…)`

@@ -124,7 +124,10 @@ def gate(load: Load, policy: Policy, latched: Sequence[Rule] = ()) -> Verdict:
 
     The need is HARD if the load exceeds the usable window, SOFT if a rule asks for an action, else NONE.
     """
-    fired = tuple([rule for rule in policy.rules if _holds(rule, load) or rule in latched])
+    fired: tuple[Rule, ...] = ()
+    for rule in policy.rules:
+        if _holds(rule, load) or rule in latched:
+            fired += (rule,)
     needed = max(load.request, load.upper)
     if not fired and needed <= load.usable:
         return NOTHING_DUE
@@ -160,9 +163,11 @@ def headroom(load: Load, policy: Policy, latched: Sequence[Rule] = ()) -> float:
 
 
 def _holds(rule: Rule, load: Load) -> bool:
-    value = load.value_for(rule)
+    basis = rule.basis
+    value = load.earned_share if basis == "cost" else getattr(load, basis)  # `value_for`, without a further call
     most = bound(rule, load) if load.is_estimated else limit(rule, load.usable)
-    return value > most if rule.strict else value >= most
+    is_reached: bool = value > most if rule.strict else value >= most
+    return is_reached
 
 
 def _reason(rule: Rule, load: Load) -> str:

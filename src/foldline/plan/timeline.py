@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from foldline.fold import NO_TARGET, Fold, Target
 from foldline.human_input import is_human_prompt
-from foldline.message import NOTE, REPLY_TO_VIEW, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.message import NOTE, REPLY_TO_VIEW, Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.policy import Atom
 
 GONE = Message(role="gone")
@@ -185,9 +185,9 @@ class Timeline:
         self.shown.append(shown or message)
         prefix.append(prefix[-1] + tokens)
         if role == "assistant":
-            self._index_reply(index, traits or traits_of(message))
+            self._index_reply(index, message, traits or traits_of(message))
         elif role != "system" or self.lead != index:
-            self._index_other(index, role, traits or traits_of(message))
+            self._index_other(index, message, traits or traits_of(message))
         else:
             self.lead += 1
 
@@ -211,9 +211,9 @@ class Timeline:
         self.unanswered |= self._open_calls
         self._open_calls.clear()
 
-    def _index_reply(self, index: int, traits: MessageTraits) -> None:
+    def _index_reply(self, index: int, message: Message, traits: MessageTraits) -> None:
         """Index a message of the model."""
-        calls, _, _, leads_next, has_thinking, is_blank, _, _ = traits  # faster than reading attributes
+        _, _, leads_next, has_thinking, is_blank, _, _ = traits  # faster than reading attributes
         starts_step = not self._follows_model
         if self._open_calls and starts_step:
             self._interrupt_step(index)
@@ -235,23 +235,28 @@ class Timeline:
             self._leading = index if self._leading < 0 else self._leading
         self._follows_model, self._follows_lead, self._awaits_reply = True, leads_next, False
         self._is_reasoned = leads_next or (joined and self._is_reasoned)
-        for call in calls:
-            if not call.id or call.id in self._call_ids:
-                self.broken.append(index)
-            self._call_ids.add(call.id)
-            self._open_calls[call.id] = index
+        self._open(index, message.parts)
         if is_blank:
             self.broken.append(index)
 
-    def _index_other(self, index: int, role: str, traits: MessageTraits) -> None:
+    def _open(self, index: int, parts: Iterable[Part]) -> None:
+        """Record the calls of a message, which have no result yet."""
+        for part in parts:
+            if type(part) is ToolCall:
+                if not part.id or part.id in self._call_ids:
+                    self.broken.append(index)
+                self._call_ids.add(part.id)
+                self._open_calls[part.id] = index
+
+    def _index_other(self, index: int, message: Message, traits: MessageTraits) -> None:
         """Index a message that is not from the model. A tool result ends the reply that began with reasoning."""
-        _, results, is_prompt, _, _, is_blank, _, _ = traits  # faster than reading attributes
-        opens_turn = is_prompt and not results and not self._awaits_reply
-        if results:
+        has_results, is_prompt, _, _, is_blank, _, _ = traits  # faster than reading attributes
+        opens_turn = is_prompt and not has_results and not self._awaits_reply
+        if has_results:
             self._reasoning = -1
         elif self._open_calls:
             self._interrupt_step(index)
-        if not results and role != "tool" and not self._open_calls and not self._follows_lead:
+        if not has_results and message.role != "tool" and not self._open_calls and not self._follows_lead:
             self.cuts["message"].append(index)
             self.cuts["step"].append(index)
         if is_prompt:
@@ -262,8 +267,10 @@ class Timeline:
         if opens_turn or index == self.lead:
             self.tail = index
         self._follows_model = self._follows_lead = self._is_reasoned = False
-        for result in results:
-            self._add_result(index, result.call_id, result.interim)
+        if has_results:
+            for part in message.parts:
+                if type(part) is ToolResult:
+                    self._add_result(index, part.call_id, part.interim)
         if is_blank:
             self.broken.append(index)
 
@@ -370,62 +377,65 @@ def timeline_of(messages: Iterable[Message], tokens: Iterable[int]) -> Timeline:
 class MessageTraits(NamedTuple):
     """The properties of a message that the timeline needs, collected in one pass over its parts."""
 
-    calls: list[ToolCall]
-    results: list[ToolResult]
-    is_prompt: bool
+    has_results: bool = False
+    """Whether the message holds tool results. Results in a message of the model are ignored."""
+    is_prompt: bool = False
     """The value of `Message.is_prompt`."""
-    leads_next: bool
+    leads_next: bool = False
     """Whether the message holds only reasoning or opaque items, which belong to the next message."""
-    has_thinking: bool
+    has_thinking: bool = False
     """Whether the message holds reasoning."""
-    is_blank: bool
+    is_blank: bool = False
     """Whether the message has no parts, or has a blank text."""
-    has_media: bool
+    has_media: bool = False
     """Whether the message holds media, inside or outside a tool result."""
     has_compaction: bool = False
     """Whether the message holds a compaction block of a provider."""
 
 
-_TEXT_ONLY = {
-    "assistant": MessageTraits(
-        [], [], is_prompt=False, leads_next=False, has_thinking=False, is_blank=False, has_media=False
-    ),
-    "user": MessageTraits(
-        [], [], is_prompt=True, leads_next=False, has_thinking=False, is_blank=False, has_media=False
-    ),
-}
-"""The traits of the most common messages, which hold one text of the user or of the model."""
+_REPLY, _PROMPT, _RESULT = MessageTraits(), MessageTraits(is_prompt=True), MessageTraits(has_results=True)
+"""The traits of the most common messages, which hold one part: a text, a call, or a result that is one text."""
 
 
 def traits_of(message: Message) -> MessageTraits:
-    """The traits of a message. Calls are read only from the model's messages, and results only from other messages."""
+    """The traits of a message."""
     role, parts = message.role, message.parts
-    if len(parts) == 1 and not message.kind and type(parts[0]) is Text and role in _TEXT_ONLY and parts[0].text.strip():
-        return _TEXT_ONLY[role]
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
-    thoughts, blank, media, thinking, compaction = 0, not parts, False, False, False
+    if len(parts) == 1 and not message.kind:
+        part = parts[0]
+        if type(part) is Text:
+            if role in {"assistant", "user"} and part.text and not part.text.isspace():
+                return _PROMPT if role == "user" else _REPLY
+        elif type(part) is ToolCall:
+            if role == "assistant":
+                return _REPLY
+        elif type(part) is ToolResult and role == "tool" and len(part.parts) == 1 and type(part.parts[0]) is Text:
+            return _RESULT
+    return _collected_traits(message)
+
+
+def _collected_traits(message: Message) -> MessageTraits:
+    role, parts = message.role, message.parts
+    results = thoughts = 0
+    blank, media, thinking, compaction = not parts, False, False, False
     for part in parts:
-        if type(part) is ToolCall:
-            calls.append(part)
-        elif type(part) is ToolResult:
-            results.append(part)
+        if type(part) is ToolResult:
+            results += 1
             for inner in part.parts:
                 media = media or type(inner) is not Text
         elif type(part) is Text:
             blank = blank or not part.text or part.text.isspace()
         elif type(part) is Media:
             media = True
-        else:
+        elif type(part) is not ToolCall:
             thoughts += 1
             thinking = thinking or type(part) is Thinking
             compaction = compaction or (type(part) is Opaque and part.kind == "compaction")
     # `tuple.__new__` takes half the time of `MessageTraits(…)`
     if role == "assistant":
         leads_next = thoughts == len(parts) > 0 and not compaction
-        return tuple.__new__(MessageTraits, (calls, [], False, leads_next, thinking, blank, media, compaction))
-    is_prompt = role == "user" and not message.kind and (not parts or len(results) < len(parts)) and not compaction
-    return tuple.__new__(MessageTraits, ([], results, is_prompt, False, thinking, blank, media, compaction))
+        return tuple.__new__(MessageTraits, (False, False, leads_next, thinking, blank, media, compaction))
+    is_prompt = role == "user" and not message.kind and (not parts or results < len(parts)) and not compaction
+    return tuple.__new__(MessageTraits, (results > 0, is_prompt, False, thinking, blank, media, compaction))
 
 
 def handles_of(indexes: Iterable[int]) -> str:

@@ -99,7 +99,7 @@ class ExchangeRecorder:
         session, history, found = conversation.session, located.history, located.alignment
         new = history.new_messages(found.elements)
         if session.state.needs_times:
-            new = [replace(message, meta=replace(message.meta, at=ticket.sent_at)) for message in new]
+            new = [message.with_meta(replace(message.meta, at=ticket.sent_at)) for message in new]
         tied = self._tied(ticket, conversation, reply)
         receipt = self._receipt(ticket, conversation, reply)
         record = session.record

@@ -79,7 +79,7 @@ def _check_hand_made(message: Message) -> None:
 
 
 def _is_common_part(part: Any) -> bool:
-    """Whether a part is a valid text, a valid call, or a result that has only such parts.
+    """Whether a part is a valid text, a valid call, or a valid result that has only texts.
 
     Almost all parts are common, and this check takes much less time than `_check_part`.
     """
@@ -89,7 +89,10 @@ def _is_common_part(part: Any) -> bool:
     if kind is ToolCall:
         return type(part.id) is type(part.name) is type(part.arguments) is str
     if kind is ToolResult:
-        return type(part.call_id) is type(part.name) is str and all(map(_is_common_part, part.parts))
+        for inner in part.parts:
+            if type(inner) is not Text or type(inner.text) is not str:
+                return False
+        return type(part.call_id) is type(part.name) is str
     return False
 
 

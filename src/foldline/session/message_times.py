@@ -30,8 +30,5 @@ def with_times(messages: list[Message], at: float | None) -> list[Message]:
             at, fresh = meta.at, Meta(at=meta.at)
             timed.append(message)
             continue
-        meta = fresh if meta is NO_META else replace(meta, at=at)
-        timed.append(
-            Message(role=message.role, parts=message.parts, kind=message.kind, meta=meta, wire=message.wire)
-        )  # `replace` would take several times as long
+        timed.append(message.with_meta(fresh if meta is NO_META else replace(meta, at=at)))
     return timed

@@ -358,7 +358,7 @@ def _with_time(stored: StoredMessage) -> Message:
     message = stored.message
     if message.meta.at is not None:
         return message
-    return replace(message, meta=replace(message.meta, at=stored.at))
+    return message.with_meta(replace(message.meta, at=stored.at))
 
 
 Record: TypeAlias = MemoryRecord | BranchRecord

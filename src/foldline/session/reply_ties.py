@@ -42,7 +42,7 @@ def _with_meta(message: Message, reply: str, view: str) -> Message:
         source=meta.source,
         view=view,
     )  # `replace` would take several times as long
-    return Message(role=message.role, parts=message.parts, kind=message.kind, meta=changed, wire=message.wire)
+    return message.with_meta(changed)
 
 
 def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Message]:

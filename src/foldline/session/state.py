@@ -414,9 +414,9 @@ class State:
         after = fold.after + self.scaled(tokens - fold.digest_tokens)
         learned: dict[str, Any] = asdict(self.gauge.trusted_calibration) if setup.measured else {}
         if self._account is not None:
-            proposal = replace(self._proposal(self.newest_time), folded=after)
+            proposal = self._proposal(self.newest_time)._replace(folded=after)
             account = self._account.after_fold(proposal, self._prices)
-            learned["account"] = asdict(account)
+            learned["account"] = account._asdict()
         if learned:
             learned |= {"model": self.model.name, "tools": self.tools}
         return replace(whole, digest_tokens=tokens, after=after, learned=learned)

@@ -33,7 +33,7 @@ from foldline.wire.session_logs.claude_code import segments
 
 def without_usage(messages: Iterable[Message]) -> tuple[Message, ...]:
     """The messages without their reported usage."""
-    return tuple([replace(message, meta=replace(message.meta, usage=None)) for message in messages])
+    return tuple([message.with_meta(replace(message.meta, usage=None)) for message in messages])
 
 
 def context_segments(transcript: Transcript) -> tuple[tuple[Message, ...], ...]:

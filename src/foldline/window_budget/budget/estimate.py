@@ -65,7 +65,7 @@ def gauge_of(host: HostMessages) -> Gauge:
 def _unless_void(message: Message, since: float | None) -> Message:
     if message.meta.usage is None or (since is not None and message.meta.at is not None and message.meta.at > since):
         return message
-    return replace(message, meta=replace(message.meta, usage=None))
+    return message.with_meta(replace(message.meta, usage=None))
 
 
 def window_of(model: Any) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from foldline.errors import WireError
@@ -198,7 +197,7 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
         stop=_last_string(candidates, "finishReason"),
         usage=next((used for each in reversed(chunks) if (used := gemini_usage(pick(each, "usageMetadata")))), None),
     )
-    return (replace(message, meta=meta),)
+    return (message.with_meta(meta),)
 
 
 def _last_string(values: list[Any], name: str) -> str:

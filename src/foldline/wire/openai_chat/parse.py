@@ -7,7 +7,6 @@ a result with the id "". A reply's message is kept in the form in which it may b
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from foldline.errors import WireError
@@ -214,7 +213,7 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
         usage=chat_usage(value.get("usage")),
         at=float(at) if isinstance(at, (int, float)) else None,
     )
-    return (replace(parse(_sendable(message)), meta=meta),)
+    return (parse(_sendable(message)).with_meta(meta),)
 
 
 def _sendable(message: dict[str, Any]) -> dict[str, Any]:

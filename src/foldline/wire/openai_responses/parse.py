@@ -245,11 +245,11 @@ def parse_reply(value: Any) -> tuple[Message, ...]:
     at = value.get("created_at")
     seconds = float(at) if isinstance(at, (int, float)) else None
     meta = Meta(reply=string_at(value, "id"), model=string_at(value, "model"), at=seconds)
-    messages = [replace(_parse_output(item, place), meta=meta) for place, item in enumerate(output)]
+    messages = [_parse_output(item, place).with_meta(meta) for place, item in enumerate(output)]
     if messages:
         reason = object_at(value, "incomplete_details").get("reason")
         stop = reason if isinstance(reason, str) else string_at(value, "status")
-        messages[-1] = replace(messages[-1], meta=replace(meta, stop=stop, usage=responses_usage(value.get("usage"))))
+        messages[-1] = messages[-1].with_meta(replace(meta, stop=stop, usage=responses_usage(value.get("usage"))))
     return tuple(messages)
 
 

@@ -166,7 +166,7 @@ class _RolloutReader:
             self._open.places.append(len(self.messages))
         elif message.kind != "note":
             self._open = None
-        self.messages.append(replace(message, meta=meta))
+        self.messages.append(message.with_meta(meta))
 
     def _meta(self, line: JsonLine, model: str) -> Meta:
         stamp = line.value.get("timestamp", line.value.get("created_at"))
@@ -187,7 +187,7 @@ class _RolloutReader:
                 last = self.messages[-1] if self.messages else None
                 is_recorded = last is not None and last.role == "user" and last.text == event["message"]
                 self._turns.append(len(self.messages) - is_recorded)
-            self.copies.append(replace(parse(line.value, line.raw), meta=self._meta(line, "")))
+            self.copies.append(parse(line.value, line.raw).with_meta(self._meta(line, "")))
 
     def _count(self, event: dict[str, Any]) -> None:
         """Assign a token count to the last reply or, if that reply already has one, to the next reply."""
@@ -219,7 +219,7 @@ class _RolloutReader:
             for place in reply.places:
                 usage = reply.usage if place == reply.places[-1] else None
                 meta = replace(messages[place].meta, reply=f"{REPLY_ID}{reply.line}", usage=usage)
-                messages[place] = replace(messages[place], meta=meta)
+                messages[place] = messages[place].with_meta(meta)
         if self.copies and all(message.role == "system" for message in messages):
             self.notes.append(
                 ReadNote(0, "the file has only events and no items: the messages are taken from the events")

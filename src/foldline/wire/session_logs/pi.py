@@ -44,7 +44,7 @@ def parse(value: Any, raw: str | None = None) -> Message:
         return _message(value, wire, "", role=_ENTRY_ROLES.get(text_of(pick(value, "type"))))
     message = _message(inner, wire, "message.")
     if message.meta.at is None:
-        message = replace(message, meta=replace(message.meta, at=time_of(pick(value, "timestamp"))))
+        message = message.with_meta(replace(message.meta, at=time_of(pick(value, "timestamp"))))
     return message
 
 
@@ -222,7 +222,7 @@ def read(lines: Iterable[JsonLine]) -> Transcript:
             notes.append(ReadNote(line.number, f"{BROKEN_LINE}{error}"))
             continue
         model = message.meta.model or model
-        messages.append(replace(message, meta=replace(message.meta, source=str(line.number))))
+        messages.append(message.with_meta(replace(message.meta, source=str(line.number))))
     session = next((text_of(line.value.get("id")) for line in entries if line.value.get("type") == "session"), "")
     return Transcript(format=NAME, messages=tuple(messages), model=model, notes=tuple(sorted(notes)), session=session)
 

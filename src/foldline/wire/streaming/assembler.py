@@ -95,7 +95,7 @@ class Assembler:
             stop = (messages[-1].meta.stop if messages else "") or self._stream.stop
         elif messages:
             last = messages[-1]
-            messages = (*messages[:-1], replace(last, meta=replace(last.meta, stop=stop, usage=None)))
+            messages = (*messages[:-1], last.with_meta(replace(last.meta, stop=stop, usage=None)))
         return StreamedReply(
             messages=messages,
             usage=usage,
