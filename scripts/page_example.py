@@ -68,7 +68,7 @@ def example_ledger(path: str | Path, files: Iterable[str] = (), *, window: int =
     recorded = recording()
     policy = foldline.Policy.preset("balanced").but(window_tokens=window, reply_tokens=2_000, digest_tokens=1_200)
     session = opened.session("fix-the-parser", model=MODEL, policy=policy, tools=recorded.tools)
-    play(session, recorded.messages, clock, pause_at=29)
+    play(session, recorded.messages, clock, pause_at=31)
     session.pin(handle="#1", name="task")
     short = opened.session("fix-the-parser/search", model=MODEL, tools=recorded.tools)
     play(short, [system("You search the code for another agent."), *recorded.messages[1:24]], clock)
@@ -78,7 +78,7 @@ def example_ledger(path: str | Path, files: Iterable[str] = (), *, window: int =
         transcript = read(file)
         name = Path(file).name.split(".")[0][:40]
         own = opened.session(name, model=MODEL, policy=policy.but(window_tokens=64_000))
-        play(own, transcript.messages, clock, pause_at=29)
+        play(own, transcript.messages, clock, pause_at=31)
     return opened
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 import foldline
 from foldline.message import assistant, user
 from foldline.plan.timeline import left_handles
-from foldline.session import Ledger
+from foldline.session import Ledger, Session
 from support.browsers import Visit, served_ledger, visit
 from support.pages import conversation, small_policy, with_usage
 
@@ -18,6 +18,10 @@ NAME = "fix-the-parser"
 
 def toast(page: Page, text: str) -> None:
     expect(page.get_by_role("status").get_by_text(re.compile(text))).to_be_visible()
+
+
+def meter(session: Session) -> str:
+    return f"~{session.load().request / 1_000:.0f}k of {session.usable / 1_000:.0f}k"
 
 
 def undo(page: Page) -> None:
@@ -76,7 +80,7 @@ def test_bringing_a_message_back_is_undone(visitor: Visit, example: Ledger) -> N
     page = visitor.session(tab="transcript", message=10)
     facts = page.locator(".session-head")
     expect(facts).to_contain_text(f"{len(session)} messages")
-    expect(facts).to_contain_text("~11k of 22k")
+    expect(facts).to_contain_text(meter(session))
     page.get_by_role("button", name="Bring back").click()
     toast(page, "A copy of #10 .*was added as #114. It stays in every request until you unpin it")
     row = page.get_by_role("button", name=re.compile("^#10 "))
@@ -85,7 +89,7 @@ def test_bringing_a_message_back_is_undone(visitor: Visit, example: Ledger) -> N
     toast(page, r"The copy #114 of #10 left the request\.$")
     expect(row).not_to_contain_text("brought back")
     expect(facts).to_contain_text("113 messages, 1 removed note")
-    expect(facts).to_contain_text("~11k of 22k")
+    expect(facts).to_contain_text(meter(session))
     assert example.session(NAME).view().render().body == sent
     assert example.session(NAME).load().request == size
     page.get_by_role("button", name="Newest", exact=True).click()
@@ -319,7 +323,7 @@ def test_a_preview_can_be_cancelled(visitor: Visit, example: Ledger) -> None:
 
 
 def test_a_fold_is_undone_and_made_again(visitor: Visit, example: Ledger) -> None:
-    folds = example.session(NAME).folds
+    folds, size = example.session(NAME).folds, meter(example.session(NAME))
     page = visitor.session(tab="folds")
     page.get_by_role("button", name="Unfold…").click()
     dialog = page.get_by_role("dialog", name="Undo the newest fold?")
@@ -332,7 +336,7 @@ def test_a_fold_is_undone_and_made_again(visitor: Visit, example: Ledger) -> Non
     expect(page.get_by_text(re.compile("^Taken back on "))).to_be_visible()
     assert example.session(NAME).folds == folds - 1
     undo(page)
-    toast(page, f"Fold {folds} applies again: ~11k of 22k")
+    toast(page, f"Fold {folds} applies again: {size}")
     expect(page.get_by_role("button", name="Unfold…")).to_be_visible()
     assert example.session(NAME).folds == folds
 

@@ -84,20 +84,20 @@ def test_the_window_names_its_blocks_marks_and_contents(visitor: Visit) -> None:
     expect(page.get_by_role("button", name="Copy handle")).to_be_visible()
 
 
-def test_the_cause_of_the_miss_at_request_29_is_named(visitor: Visit) -> None:
+def test_the_cause_of_the_miss_at_request_31_is_named(visitor: Visit) -> None:
     page = visitor.session()
     slider = page.get_by_role("slider", name="Request")
-    slider.fill("29")
-    expect(page.get_by_role("heading", name="Request 29")).to_be_visible()
+    slider.fill("31")
+    expect(page.get_by_role("heading", name="Request 31")).to_be_visible()
     expect(
         page.get_by_text(re.compile("Cache miss: [0-9.]+k tokens.*the cache expired, 25 minutes after"))
     ).to_be_visible()
     slider.press("ArrowRight")
-    expect(page.get_by_role("heading", name="Request 30")).to_be_visible()
+    expect(page.get_by_role("heading", name="Request 32")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("tool results"))).to_contain_text(re.compile("[+−]"))
     page.get_by_text(re.compile("cache misses: ")).click()
-    page.get_by_role("button", name="Request 29").click()
-    expect(page.get_by_role("heading", name="Request 29")).to_be_visible()
+    page.get_by_role("button", name="Request 31").click()
+    expect(page.get_by_role("heading", name="Request 31")).to_be_visible()
 
 
 def test_a_cause_links_the_summary_that_came_in(chromium: Browser) -> None:
@@ -153,13 +153,13 @@ def test_money_shows_what_each_session_and_all_sessions_saved(visitor: Visit) ->
 
 
 def test_the_transcript_is_read_with_the_keyboard(visitor: Visit) -> None:
-    page = visitor.session(tab="transcript", message=96)
-    row = page.get_by_role("button", name=re.compile("^#96 "))
+    page = visitor.session(tab="transcript", message=104)
+    row = page.get_by_role("button", name=re.compile("^#104 "))
     row.focus()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("button", name=re.compile("^#97 "))).to_be_focused()
+    expect(page.get_by_role("button", name=re.compile("^#105 "))).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name=re.compile("^#97 "))).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("button", name=re.compile("^#105 "))).to_have_attribute("aria-expanded", "true")
     expect(page.get_by_role("button", name="Copy handle").last).to_be_visible()
     page.keyboard.press("Home")
     expect(page.get_by_role("button", name=re.compile("^#1 "))).to_be_focused()
