@@ -11,6 +11,9 @@ A comment marks a block, and the command's output replaces the text inside the f
     ```
 
 Reference tables are generated from the code, between `<!-- made of: knobs -->` and `<!-- end -->`.
+
+The output on the page of an adapter (`<!-- output of the example -->`) is kept if the example fails, because most
+frameworks are not installed. tests/integrations/test_examples.py checks these outputs.
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ from typing import get_args
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"(<!-- output of: (?P<command>.+?) -->\n```\w*\n)(?P<output>.*?)(```\n)", re.DOTALL)
 _MADE = re.compile(r"(<!-- made of: (?P<name>\w+) -->\n)(?P<table>.*?)(<!-- end -->\n)", re.DOTALL)
+_EXAMPLE = re.compile(
+    r"(`python (?P<file>examples/\w+\.py)`.*?<!-- output of the example -->\n```text\n)(?P<output>.*?)(?=```\n)",
+    re.DOTALL,
+)
 _TIME = re.compile(r"\b\d+\.\d+ s\b")
 """A duration, which differs from run to run; pages show 1.0 s."""
 _PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONHASHSEED": "0"}
@@ -45,6 +52,18 @@ def regenerate(text: str) -> str:
     """The page with every output and table generated again."""
     text = _BLOCK.sub(lambda found: found[1] + _run(found["command"]) + found[4], text)
     return _MADE.sub(lambda found: found[1] + "\n" + "\n".join(MAKERS[found["name"]]()) + "\n\n" + found[4], text)
+
+
+def with_example(text: str) -> str:
+    """The page of an adapter with the output of its example generated again, if the example runs."""
+    return _EXAMPLE.sub(lambda found: found[1] + (_example_output(found["file"]) or found["output"]), text)
+
+
+def _example_output(file: str) -> str:
+    """What an example prints; "" if it fails."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, file], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    return "" if done.returncode else done.stdout
 
 
 def _run(command: str) -> str:
@@ -137,7 +156,7 @@ MAKERS: dict[str, Callable[[], Iterator[str]]] = {
 if __name__ == "__main__":
     for page in [Path(name).resolve() for name in sys.argv[1:]] or pages():
         old = page.read_text()
-        new = regenerate(old)
+        new = with_example(regenerate(old))
         if new != old:
             page.write_text(new)
             print(f"updated {page.relative_to(ROOT)}")
