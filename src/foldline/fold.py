@@ -191,6 +191,11 @@ class Fold:
             first = max(first, stop + 1)
         return (*found, *(range(index, index + 1) for index in self.removed))
 
+    @property
+    def left_tokens(self) -> int:
+        """Number of tokens of the request before the fold that are no longer in the request after it."""
+        return self.before - self.after + self.digest_tokens
+
     def shows(self, index: int) -> bool:
         """Whether a view with this fold shows a message in full."""
         if index < self.lead:

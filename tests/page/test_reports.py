@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import foldline
+from foldline.cli.shared.usage_rows import UsageReader, with_misses
 from foldline.ledger.receipts import CacheMiss, Receipt, add_receipt
 from foldline.message import Usage, assistant, tool, user
 from foldline.page.money_report import holdout_comparison
@@ -350,3 +351,39 @@ def test_the_difference_between_two_requests_names_the_messages() -> None:
     assert first["came"] == "#1"
     assert found["went"].startswith("#2")
     assert found["came"]
+
+
+def _fold_with_usage(ledger: foldline.Ledger) -> Any:
+    """A session with two requests and a fold between them. The figures of the provider follow foldline's sizes."""
+    session = ledger.session("paid", model="claude-sonnet-5", policy=small_policy(200_000))
+    for message in conversation(40):
+        if message.role == "assistant":
+            size = session.view().tokens
+            session.add(with_usage(message, cache_read=0, cache_write=size, output=20))
+            continue
+        session.add(message)
+    preview = session.preview(before="#121")
+    assert preview is not None
+    session.approve(preview)
+    session.add(user("One more: " + "word " * 2_000))
+    after = session.view().tokens
+    session.add(with_usage(assistant("I see."), cache_read=0, cache_write=after, output=20))
+    return session, after
+
+
+def test_after_a_fold_only_repeated_messages_count_as_paid_again() -> None:
+    with foldline.open(":memory:") as ledger:
+        session, after = _fold_with_usage(ledger)
+        fold = session.timeline.fold
+        kept = session.timeline.prefix[160] - session.timeline.prefix[fold.cut]
+        with page_client(ledger) as client:
+            row = get(client, "requests", session="paid")["requests"][-1]
+            total = get(client, "money")["total"]
+        usage = UsageReader()
+        usage.read_ledger(ledger.store)
+        (*_, (_, counted, _)) = with_misses(usage.rows)
+    assert row["cause"] == "fold 1 replaced messages by a digest"
+    assert after - row["missed"] > fold.digest_tokens + 2_000, "the digest and the new prompt were never in a cache"
+    assert row["missed"] == pytest.approx(kept, rel=0.15)
+    assert counted == row["missed"]
+    assert total["missed"] >= counted

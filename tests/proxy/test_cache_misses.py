@@ -151,6 +151,9 @@ def test_a_fold_is_the_cause_of_the_miss_after_it_and_of_no_other(tmp_path: Path
     assert missed
     assert set(missed) <= set(at_folds)
     assert set(missed.values()) == {"fold"}
+    for one in found:
+        if one.miss is not None:  # the digest and the new messages were in no cache
+            assert one.miss.tokens + one.usage.cache_read < one.usage.prompt - 200
 
 
 def test_a_moved_cache_mark_is_no_miss(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import accumulate, pairwise, takewhile
@@ -12,16 +12,15 @@ from foldline.errors import InputError
 from foldline.fold import Fold
 from foldline.ledger.receipts import CacheMiss, Receipt, read_receipts
 from foldline.ledger.records import FoldReference
+from foldline.measure.paid_again import RequestChain
 from foldline.message import Usage
 from foldline.page.request_costs import RequestCosts
-from foldline.page.session_reader import FoldChange, MessageFacts, SessionReader, removed_spans
+from foldline.page.session_reader import FoldChange, FoldHistory, MessageFacts, SessionReader, removed_spans
 from foldline.plan.timeline import handles_of
 from foldline.session.transcript_session import reply_starts
 
 _GROWTH_REQUESTS = 36
 """The growth of a session is computed from this number of newest requests."""
-_MISS_TOKENS = 1_024
-"""A cache miss of fewer tokens than this is not reported."""
 HIDDEN_KIND = "not in any message"
 """The kind of tokens that the provider counted, but that are in no message and no tool definition."""
 _KINDS = (
@@ -115,16 +114,14 @@ class RequestPoint(NamedTuple):
         return self.change.fold if self.change else None
 
 
-def request_points(facts: Sequence[MessageFacts], changes: Sequence[FoldChange]) -> list[RequestPoint]:
+def request_points(facts: Sequence[MessageFacts], history: FoldHistory) -> list[RequestPoint]:
     """The requests of a session: one for each reply of the model."""
-    lengths = [change.length for change in changes]
     points = []
     starts = reply_starts((one.role, one.usage) for one in facts)
     for index, end in pairwise([*starts, len(facts)]):
-        place = bisect_right(lengths, index)
         reply = takewhile(lambda one: one.role == "assistant", facts[index:end])
         usage = next((one.usage for one in reply if one.usage), None)
-        points.append(RequestPoint(index, changes[place - 1] if place else None, usage))
+        points.append(RequestPoint(index, history.applied_at(index), usage))
     return points
 
 
@@ -135,7 +132,7 @@ class RequestWindow:
         self.reader, self.facts = reader, reader.facts()
         self.setup = reader.setup()
         self.history = reader.fold_history()
-        self.points = request_points(self.facts, self.history.changes)
+        self.points = request_points(self.facts, self.history)
         self.compactions = _compactions(reader)
         self.removed = removed_spans(reader.log().marks)
         self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
@@ -165,7 +162,8 @@ class RequestWindow:
     def rows(self) -> list[dict[str, Any]]:
         """One row for each request, oldest first."""
         rows: list[dict[str, Any]] = []
-        before: tuple[RequestPoint, Usage] | None = None
+        before: RequestPoint | None = None
+        chain = RequestChain()
         for number, point in enumerate(self.points, start=1):
             one = self.facts[point.reply]
             applied = point.fold
@@ -173,7 +171,8 @@ class RequestWindow:
             usage, estimate = point.usage, self.estimate(point, applied)
             sent = usage.prompt if usage else estimate
             whole = sent + (max(0, self.estimate(point, compaction) - estimate) if applied != compaction else 0)
-            missed, cause = (0, "") if usage is None or before is None else self._miss(before, point, usage)
+            missed = self._missed(chain, before, point, usage) if usage else 0
+            cause = self._cause(before, point) if missed and before else ""
             model = one.model or self.setup.model.name
             usd, miss_usd = self.costs.cost(model, usage), self.costs.miss_cost(model, usage, missed)
             receipt = self._receipt(usage)
@@ -203,7 +202,7 @@ class RequestWindow:
                     "untouched_usd": receipt.untouched_usd if receipt else None,
                 }
             )
-            before = (point, usage) if usage else before
+            before = point if usage else before
         return rows
 
     def _receipt(self, usage: Usage | None) -> Receipt | None:
@@ -211,11 +210,11 @@ class RequestWindow:
         found = self.receipts.get(usage) if usage else None
         return found.popleft() if found else None
 
-    def _receipt_cause(self, miss: CacheMiss, before: tuple[RequestPoint, Usage] | None, point: RequestPoint) -> str:
+    def _receipt_cause(self, miss: CacheMiss, before: RequestPoint | None, point: RequestPoint) -> str:
         """The reason for a cache miss in a receipt, with details about folds and notes from the record."""
-        if before and miss.cause == "history" and (note := self._note_between(before[0], point)):
+        if before and miss.cause == "history" and (note := self._note_between(before, point)):
             return note
-        if before and miss.cause == "fold" and self._fold_number(before[0]) != self._fold_number(point):
+        if before and miss.cause == "fold" and self._fold_number(before) != self._fold_number(point):
             return self._fold_cause(point.change)
         return cause_text(miss)
 
@@ -236,28 +235,36 @@ class RequestWindow:
             if change.subject
         ]
 
-    def _miss(self, before: tuple[RequestPoint, Usage], point: RequestPoint, usage: Usage) -> tuple[int, str]:
-        """The number of tokens that were in the cache but were not read from the cache, and the reason."""
-        last, cached = before
-        known = cached.cache_read + cached.cache_write or cached.prompt * bool(usage.cache_read or cached.cache_read)
-        missed = max(0, min(known, usage.prompt) - usage.cache_read)
-        if missed < _MISS_TOKENS:
-            return 0, ""
+    def _missed(self, chain: RequestChain, last: RequestPoint | None, point: RequestPoint, usage: Usage) -> int:
+        """The number of tokens that were in the cache but were paid again."""
+        if last is None:
+            return chain.paid_again(usage)
+        left = self.reader.left_tokens(self.history, last.change, point.change)
+        new = self.prefix[point.reply] - self.prefix[last.reply]
+        is_replaced = self._summary_between(last, point) or self._is_compaction(last, point)
+        return chain.paid_again(usage, left=None if is_replaced else left, new=self.reader.state().scaled(new))
+
+    def _is_compaction(self, last: RequestPoint, point: RequestPoint) -> bool:
+        """Whether the agent, its client or its provider compacted the conversation between two requests."""
+        return point.fold is not None and point.fold != last.fold and self.compactions.get(point.fold) == point.fold
+
+    def _cause(self, last: RequestPoint, point: RequestPoint) -> str:
+        """The reason for a cache miss."""
         old, new = self.facts[last.reply], self.facts[point.reply]
         if summary := self._summary_between(last, point):
-            return missed, f"the client replaced its history by a summary (#{summary})"
+            return f"the client replaced its history by a summary (#{summary})"
         if note := self._note_between(last, point):
-            return missed, note
+            return note
         before_number, number = self._fold_number(last), self._fold_number(point)
         if before_number != number:
-            return missed, self._fold_cause(point.change)
+            return self._fold_cause(point.change)
         if old.model and new.model and old.model != new.model:
-            return missed, f"the model changed from {old.model} to {new.model}"
+            return f"the model changed from {old.model} to {new.model}"
         idle = new.at - old.at if new.at and old.at else 0.0
         life = self.setup.model.cache.ttl_seconds
         if life and idle > life:
-            return missed, CAUSES["expired"].format(minutes=round(idle / 60))
-        return missed, "the client changed the beginning of its request; the record does not show which part"
+            return CAUSES["expired"].format(minutes=round(idle / 60))
+        return "the client changed the beginning of its request; the record does not show which part"
 
     def _fold_cause(self, change: FoldChange | None) -> str:
         """The reason for a cache miss after a change of the fold that applies."""

@@ -7,6 +7,7 @@ page that sends a request every second causes little work.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import inf
@@ -98,6 +99,11 @@ class FoldHistory(NamedTuple):
         """The number of a fold; 0 for None, and for a fold that is not in the list."""
         numbers = {_key(one.reference): number for number, one in enumerate(self.folds, start=1)}
         return numbers.get(_key(reference), 0) if reference else 0
+
+    def applied_at(self, length: int) -> FoldChange | None:
+        """The newest change when the branch had this number of messages; None if there was none before."""
+        place = bisect_right(self.changes, length, key=lambda change: change.length)
+        return self.changes[place - 1] if place else None
 
 
 def copied_message(name: str, position: int) -> int | None:
@@ -299,6 +305,20 @@ class SessionReader:
             return fold.lead
         roles = [message.role for message in self.messages(0, _FIRST_MESSAGES)]
         return next((index for index, role in enumerate(roles) if role != "system"), len(roles))
+
+    def left_tokens(self, history: FoldHistory, last: FoldChange | None, change: FoldChange | None) -> int:
+        """The number of tokens of a request that are no longer in the next request, because another fold applies.
+
+        `last` and `change` are the newest changes before the two requests.
+        """
+        before, now = last.fold if last else None, change.fold if change else None
+        earlier = {_key(one.reference): one.before for one in history.folds}
+        left, fold = 0, now
+        while fold is not None and fold != before:
+            left, fold = left + self.fold(fold).left_tokens, earlier.get(_key(fold))
+        if fold == before:
+            return left
+        return self.fold(before).digest_tokens if before else 0  # the fold was undone
 
     def fold_history(self) -> FoldHistory:
         """The folds of the branch and all log entries that change which fold applies, oldest first.

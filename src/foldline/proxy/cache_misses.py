@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foldline.ledger.receipts import CacheMiss, MissCause, Receipt
+from foldline.measure.paid_again import paid_again
 from foldline.message import Usage
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
-from foldline.proxy.request_difference import added_blocks, first_difference
+from foldline.proxy.request_difference import added_blocks, first_difference, repeated_share
 from foldline.wire.formats import request_format
 
-MIN_MISS = 256
-"""A miss of fewer tokens is not reported, because providers round the length of a cached prefix down."""
 HOUR = 3_600.0
 FOLD = "fold"
 """The name under which `NewRequest.hashes` and `Receipt.field_hashes` contain the hash of the fold."""
@@ -95,15 +94,18 @@ def miss_cost(tokens: int, usage: Usage, model: Model) -> float | None:
 
 
 def find_miss(previous: AnsweredRequest, request: NewRequest) -> CacheMiss | None:
-    """The number of tokens that a request should have read from the cache but did not, and the cause.
+    """The number of tokens that a request repeats but did not read from the cache, and the cause.
 
     Returns None if the number of missed tokens is too small to be reported.
     """
     before = previous.receipt
     model = model_of(before.model)
-    held = min(cached_tokens(before.usage, model, before.format), request.usage.prompt)
-    missed = held - request.usage.cache_read
-    if missed < MIN_MISS:
+    held = cached_tokens(before.usage, model, before.format)
+    missed = paid_again(held, request.usage)
+    if missed and previous.body and before.format == request.format:
+        share = repeated_share(previous.body, request.body, request_format(request.format))
+        missed = paid_again(held, request.usage, left=round((1 - share) * held))
+    if not missed:
         return None
     pause = max(0.0, request.sent_at - before.sent_at)
     cause, path, offset = _cause(previous, request, pause > ttl_seconds(before.usage, model))

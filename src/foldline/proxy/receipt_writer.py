@@ -95,7 +95,8 @@ def untouched_usage(
         if miss is None or miss.cause in ("fold", "lookback"):
             read = held if is_warm else read
         elif miss.cause == "history":
-            read = held - miss.tokens
+            sent = cached_tokens(before.usage, model, before.format)
+            read = held - (min(sent, usage.prompt) - usage.cache_read)
     if request.format == "anthropic" or usage.cache_write:
         read = max(0, min(read, total - usage.input))
         return replace_prompt(usage, fresh=usage.input, read=read, written=total - read - usage.input)

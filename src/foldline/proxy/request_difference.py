@@ -7,6 +7,7 @@ breakpoints are instructions to the cache and not part of the prompt, so they ar
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import blake2b
 from itertools import zip_longest
@@ -124,6 +125,30 @@ def _hash(text: str) -> str:
 def _field_bytes(scan: BodyScan, key: str) -> bytes:
     found = scan.fields.get(key)
     return b"" if found is None else scan.data[found.start : found.end]
+
+
+def repeated_share(before: bytes, after: bytes, format: Format) -> float:
+    """The share of the previous request that is still in the newer request, computed from the number of bytes.
+
+    A changed field is still in the request, except for the part that changed. A changed message is not.
+    """
+    try:
+        old, new = scan_body(before, format.list_key), scan_body(after, format.list_key)
+    except NotScannable:
+        return 1.0
+    size = kept = 0
+    for key in (*_TOOLS, format.system_key):
+        one, other = _field_bytes(old, key), _field_bytes(new, key)
+        same = common_length(one, other)
+        size += len(one)
+        kept += same + common_length(one[same:][::-1], other[same:][::-1])
+    repeated = Counter(str(without_marks(value)) for value in new.values.values())
+    for index, value in old.values.items():
+        length, name = len(old.element(index)), str(without_marks(value))
+        size += length
+        kept += length if repeated[name] > 0 else 0
+        repeated[name] -= 1
+    return kept / max(1, size)
 
 
 def added_blocks(before: bytes, after: bytes, format: Format) -> int:

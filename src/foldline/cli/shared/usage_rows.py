@@ -17,10 +17,12 @@ from foldline.errors import FoldlineError
 from foldline.ledger import Store
 from foldline.ledger.agent_session import agent_session_ids
 from foldline.ledger.recall_requests import read_recall_requests
-from foldline.ledger.records import SessionInfo
-from foldline.message import REPLY_TO_VIEW, Usage
+from foldline.ledger.records import SessionInfo, StoredMessage
+from foldline.measure.paid_again import RequestChain
+from foldline.message import REPLY_TO_VIEW, Message, Usage
 from foldline.models.table import Prices, usage_cost
 from foldline.models.table import model as model_of
+from foldline.page.session_reader import SessionReader
 from foldline.wire import read_all
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.field_access import list_at, object_at, string_at, time_of
@@ -59,6 +61,10 @@ class UsageRow(NamedTuple):
     chain: str
     """The conversation that the request continues: a session, or a sub-agent of it."""
     usage: Usage
+    left: int | None = 0
+    """Tokens of the previous request that a fold removed. None if a summary replaced the history."""
+    new: int = 0
+    """Tokens of this request that were not in the previous request; 0 if unknown."""
 
 
 class UsageReader:
@@ -142,14 +148,14 @@ class UsageReader:
                 continue
             identity = next(iter(ids)) if len(ids) == 1 else info.name
             for name in info.branches:
-                for stored in store.read_used(store.session(info.name, name)):
+                for stored, left, new in _replies(SessionReader(store, store.session(info.name, name))):
                     meta = stored.message.meta
                     if meta.usage is not None:
                         made_up = meta.reply.startswith((REPLY_TO_VIEW, REPLY_ID))
                         reply = (identity, meta.reply) if made_up else meta.reply or stored.key
                         chain = f"{info.name}/{name}"
                         at, model = meta.at or stored.at, meta.model or "?"
-                        row = UsageRow(at, "ledger", model, info.name, identity, chain, meta.usage)
+                        row = UsageRow(at, "ledger", model, info.name, identity, chain, meta.usage, left, new)
                         self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
 
     def _read_recall_requests(self, store: Store, info: SessionInfo, session: str) -> None:
@@ -159,6 +165,32 @@ class UsageReader:
                 chain = f"{info.name}/{branch.name}"
                 row = UsageRow(one.at, "ledger", one.model, session, info.name, chain, one.usage)
                 self._rows[store.owner, info.name, one.key] = row
+
+
+def _replies(reader: SessionReader) -> Iterator[tuple[StoredMessage, int | None, int]]:
+    """The messages of a branch that have usage, each with the `left` and `new` of its row (see `UsageRow`).
+
+    If a request is not smaller than the previous request, `new` changes nothing, so it is 0.
+    """
+    history, before, added = reader.fold_history(), None, list[Message]()
+    left: int | None = 0
+    new = 0
+    for stored in reader.store.read_used(reader.branch):
+        usage = stored.message.meta.usage
+        if usage is not None:
+            if before is not None and any(one.role != "assistant" for one in added):  # not a part of the same reply
+                place = history.applied_at(before.position), history.applied_at(stored.position)
+                left, last = reader.left_tokens(history, *place), before.message.meta.usage
+                if last and any(one.kind == "digest" for one in added):  # the client replaced its history by a summary
+                    left = None
+                new = (
+                    reader.state().scaled(sum(map(reader.state().size, added)))
+                    if last and usage.prompt < last.prompt
+                    else 0
+                )
+            yield stored, left, new
+            before, added = stored, []
+        added.append(stored.message)
 
 
 def _reply_key(reply: object, usage: Usage, *, owner: str = "", part: int = 0) -> object:
@@ -269,23 +301,21 @@ class UsageTotal:
 
 
 def with_misses(rows: Iterable[UsageRow]) -> Iterator[tuple[UsageRow, int, Prices | None]]:
-    """Each request, the number of its missed tokens, and its prices.
+    """Each request, the number of its missed tokens (see `paid_again`), and its prices.
 
-    Missed tokens were cached at the previous request of the same conversation, but were not read from the cache. If a
-    provider reports cache reads but no cache writes, all tokens of the previous request are taken to be cached. A
-    request may be smaller than the previous one, for example after a compaction. So the number of missed tokens is
-    limited to the size of the request.
+    A session file does not say where the agent compacted the conversation. A request of less than half the size of the
+    previous request is taken to come after a compaction.
     """
-    cached: dict[tuple[str, str], int] = {}
+    chains: dict[tuple[str, str], RequestChain] = {}
     prices: dict[str, Prices | None] = {}
     for row in rows:
         usage, key = row.usage, (row.chain, row.model)
         if row.model not in prices:
             prices[row.model] = model_of(row.model).prices
-        missed = max(0, min(cached.get(key, 0), usage.prompt) - usage.cache_read)
-        known = usage.cache_read + usage.cache_write
-        cached[key] = known if usage.cache_write else max(known, usage.prompt if usage.cache_read else 0)
-        yield row, missed, prices[row.model]
+        chain = chains.setdefault(key, RequestChain())
+        is_compacted = row.left == 0 and chain.previous is not None and 2 * usage.prompt < chain.previous.prompt
+        left = None if is_compacted else row.left
+        yield row, chain.paid_again(usage, left=left, new=row.new), prices[row.model]
 
 
 def _date(row: UsageRow) -> date | None:
