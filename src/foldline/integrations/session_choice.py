@@ -16,7 +16,7 @@ from foldline.session.open_ledger import Ledger
 from foldline.session.session import Session
 
 MAX_OPEN_SESSIONS = 256
-"""Maximum number of open sessions. A session of a ledger that was closed is opened again when it is needed."""
+"""Maximum number of open sessions. If a closed session is in a ledger, it is opened again when it is needed."""
 
 
 class FollowedSessions:
