@@ -442,7 +442,7 @@ def _check_window(policy: Policy) -> None:
     for rule in policy.rules:
         if rule.action in {"fold", "clip"} and rule.basis != "cost" and policy.target_ratio > (rule.ratio or 1):
             raise ConfigError(
-                f"target_ratio {policy.target_ratio} is above the trigger of '{rule}'",
+                f"target_ratio {policy.target_ratio} is above the limit of the rule '{rule}'",
                 hint="lower target_ratio, so that the rule does not fire again right after a fold",
             )
 
