@@ -69,7 +69,7 @@ TARGETS = {
 class SettingsChange:
     """A planned change of a settings file: the text before, the text after, and remarks for the user.
 
-    A text is None if the file does not exist before or after the change.
+    `before` is None if there is no file before the change. `after` is None if there is no file after the change.
     """
 
     path: Path

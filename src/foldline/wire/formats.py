@@ -56,9 +56,8 @@ class Lost(NamedTuple):
 class LossCollector:
     """Collects the content that is lost while messages are rendered one after another.
 
-    For each call that was rendered so far, `names` and `kinds` map the id of the call to its name and to its kind. The
-    renderer needs the name because some formats repeat it in the result of the call. The renderer needs the kind
-    because some formats have a separate type of result for each kind of call.
+    `names` maps the id of each rendered call to its name, because some formats repeat the name in the result. `kinds`
+    maps the id of each rendered call to its kind, because some formats have a type of result for each kind of call.
     """
 
     def __init__(self) -> None:

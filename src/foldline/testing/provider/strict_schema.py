@@ -9,7 +9,7 @@ _NESTED_LISTS = ("anyOf", "oneOf", "allOf")
 
 
 def object_schemas(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every schema of an object inside a schema, with its path.
+    """Every object schema in a schema, including the schema itself, each with its path.
 
     >>> [path for path, _ in object_schemas({"type": "object", "properties": {"a": {"type": "object"}}})]
     [(), ('properties', 'a')]

@@ -135,8 +135,8 @@ def sendable_to_openai(item: Any) -> Any:
 def _with_known_values(item: dict[str, Any], kind: str) -> dict[str, Any]:
     """The item, in which an unknown `status` or `execution` is removed or replaced.
 
-    An unknown status is removed. If the field is required, the status becomes "completed" instead. An unknown execution
-    becomes "client" if the item has a call id, else "server".
+    If the item needs the field `status`, an unknown status becomes "completed"; otherwise it is removed. If the item
+    has a call id, an unknown execution becomes "client"; otherwise it becomes "server".
     """
     status, execution = item.get("status"), item.get("execution")
     if status is not None and status not in STATES.get(kind, (status,)):

@@ -156,8 +156,8 @@ class ResultOrder:
     def _joined_reply(self, entry: RepairEntry, message: Message) -> Message:
         """The message of an entry, joined with the assistant's messages directly before it.
 
-        If the format demands that a call follows a user message, two replies of the provider are not joined. A
-        placeholder user message separates the two replies.
+        In some formats, a call must follow a user message. In these formats, two replies of the provider are not
+        joined, because a placeholder user message separates the two replies.
         """
         before: list[Part] = []
         place = len(self.out) - 1

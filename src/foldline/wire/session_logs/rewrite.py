@@ -102,9 +102,9 @@ def _with_parents(lines: Iterable[_OutputLine], writer: LogWriter) -> Iterator[_
         return
     own, above = writer.id_fields
     there: set[Any] = set()
-    """The ids of the lines since the last new line. Only these lines stay parents of later lines.
+    """The ids of the lines since the last new line. A line keeps its parent if the parent is one of these lines.
 
-    A line with another parent gets the line before it as parent, so that it stays on the branch of the new line.
+    Otherwise the line before it becomes its parent, so that the line stays on the branch of the new line.
     """
     before: str | None = None
     for line in lines:

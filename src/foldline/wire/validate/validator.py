@@ -107,9 +107,9 @@ def _check_values(elements: Sequence[Any], rest: Mapping[str, Any]) -> Iterator[
 
 
 def _merged_turns(turns: list[PlainTurn], grammar: Grammar) -> list[PlainTurn]:
-    """The turns, with consecutive turns of one role merged if the format counts them as one turn.
+    """The turns. Consecutive turns of one role are merged if the format counts them as one turn.
 
-    Some formats merge only turns with results.
+    In some formats, only turns with results are merged.
     """
     if grammar.adjacency == "after":
         return turns
