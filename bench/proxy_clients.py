@@ -52,7 +52,7 @@ _CODEX = ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-s
 _AIDER = (
     *("--model", "openai/gpt-5.1", "--no-git", "--yes-always", "--no-show-model-warnings", "--no-check-update"),
     *("--analytics-disable", "--map-tokens", "0", "--max-chat-history-tokens", "1000000", "--no-pretty"),
-    "--no-suggest-shell-commands",
+    *("--no-suggest-shell-commands", "--input-history-file", os.devnull, "--chat-history-file", os.devnull),
 )
 
 

@@ -30,8 +30,6 @@ pytestmark = [  # the frameworks have many warnings of their own
 WINDOW = 4_000
 TURNS = 10
 """A conversation of so many turns does not fit the window."""
-LOSES_THINKING = ()
-"""Agents whose framework does not send signed thinking back, also without foldline."""
 HELD_AFTER = 8
 """The number of events of a stream that are sent at once. In each format, one of them has text."""
 POLICY = Policy.preset("balanced").but(window_tokens=WINDOW, reply_tokens=400)
@@ -239,7 +237,7 @@ def _plain(signature: str) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_signed_thinking_is_recorded_and_sent_back_as_by_the_framework_alone(
-    name: str, make: Callable[..., Any], mode: str, provider: SimulatedProvider
+    make: Callable[..., Any], mode: str, provider: SimulatedProvider
 ) -> None:
     with SimulatedProvider(models=provider.models) as alone:
         converse(make(alone, None, mode, thinking=True), alone, 2, thinks=True)
@@ -250,7 +248,7 @@ def test_signed_thinking_is_recorded_and_sent_back_as_by_the_framework_alone(
     signed = set().union(*(_signatures(request.reply.body) for request in provider.requests))
     if not signed:  # Chat Completions have no thinking
         return
-    assert sent_back(alone) == ([[], [0], [0], [0, 2]] if name not in LOSES_THINKING else [[]] * 4)
+    assert sent_back(alone) == [[], [0], [0], [0, 2]]
     found = [part for message in session.messages for part in message.parts if isinstance(part, Thinking)]
     assert [part.text for part in found] == [thought(0), thought(1)]
     if provider.requests[0].format != "gemini":  # Gemini signs the call, not the thought
@@ -259,7 +257,7 @@ def test_signed_thinking_is_recorded_and_sent_back_as_by_the_framework_alone(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_thinking_of_the_last_reply_is_sent_back_unless_a_fold_makes_it_invalid(
-    name: str, make: Callable[..., Any], mode: str, provider: SimulatedProvider
+    make: Callable[..., Any], mode: str, provider: SimulatedProvider
 ) -> None:
     session = Session(policy=POLICY)
     converse(make(provider, session, mode, thinking=True), provider, TURNS, thinks=True)
@@ -268,8 +266,6 @@ def test_thinking_of_the_last_reply_is_sent_back_unless_a_fold_makes_it_invalid(
     signed = [bool(_signatures(request.reply.body)) for request in provider.requests]
     sent = sent_back(provider)
     missing = [number for number in range(1, len(sent)) if signed[number - 1] and number - 1 not in sent[number]]
-    if name in LOSES_THINKING:
-        return
     # Claude's thinking is valid only with the messages before it, which a fold replaces
     assert len(missing) <= (session.folds if provider.requests[0].model == CLAUDE else 0)
 
