@@ -118,6 +118,7 @@ REFUSED: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
         "thinking",
     ),
 }
+EFFORT = {"role": "system", "content": "Answer soon.", "output_config": {"effort": "low"}}
 ACCEPTED: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, ...]]] = {
     "a budget for a whole turn": (
         anthropic(tools=[TOOL], thinking={**MANUAL, "budget_tokens": 4_000}),
@@ -129,6 +130,10 @@ ACCEPTED: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, ...]]] = {
     ),
     "citations of all documents": (anthropic(CITED, CITED), ()),
     "a closed output schema": (anthropic(output_config=schema_format(CLOSED)), ()),
+    "an effort for one turn, as Claude Code sends it": (
+        anthropic(model="claude-opus-5-5", messages=[{"role": "user", "content": "Hello"}, EFFORT]),
+        ("per-turn-control-2026-07-01",),
+    ),
     "chat: a strict schema": (chat(tools=[function(CLOSED)]), ()),
     "chat: a temperature without reasoning": (chat(model="gpt-5.1", temperature=0.2), ()),
     "chat: a temperature": (chat(model="gpt-4o", temperature=0.2), ()),

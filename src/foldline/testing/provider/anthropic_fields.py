@@ -25,7 +25,7 @@ BETA_FIELDS: dict[str, tuple[str, ...]] = {
     "request.mcp_servers": _MCP,
     "request.thread": ("message-threads-2026-08-12",),
     "SystemMessage.clear_at": ("mid-conversation-system-clear-at-2026-08-21",),
-    "SystemMessage.output_config": ("mid-conversation-output-config-2026-07-01",),
+    "SystemMessage.output_config": ("mid-conversation-output-config-2026-07-01", "per-turn-control-2026-07-01"),
     "OutputConfig.task_budget": ("task-budgets-2026-03-13",),
     "ThinkingConfigAdaptive.block_binding": _BINDING,
     "ThinkingConfigEnabled.block_binding": _BINDING,
