@@ -103,15 +103,14 @@ class UnassignedValues:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._searches: dict[re.Pattern[str], tuple[int, int]] = {}
-        """For each pattern: where the last search for it started, and where it found a match.
+        self._searches: dict[int, tuple[int, int]] = {}
+        """For the `id` of each pattern: where the last search for it started, and where it found a match.
 
-        A search that starts between these positions reuses the result.
+        A search that starts between these positions reuses the result. A pattern itself is a slow key, because its hash
+        is computed from its whole program at every access.
         """
         self._behind: dict[tuple[int, bool], tuple[int, int] | None] = {}
         """The cached results of `_behind_sign`. The same sign is checked for every name that is near it."""
-        self._near: dict[tuple[int, int], bool] = {}
-        """The cached results of `looks_like_password` for words near a name."""
 
     def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
         """The span of the value that belongs to the name at `at`; None if there is no value, or if it is no secret.
@@ -183,11 +182,9 @@ class UnassignedValues:
         areas = ((rest_end, stop), (start, at)) if text[at - 1 : at].isspace() else ((rest_end, stop),)
         for area in areas:
             for found in _NEAR_WORD.finditer(text, *area):
-                span = found.start(), found.start() + len(found[0].rstrip(".,:"))
-                if span not in self._near:
-                    self._near[span] = looks_like_password(text[slice(*span)])
-                if self._near[span]:
-                    return span
+                word = found[0].rstrip(".,:")
+                if looks_like_password(word):
+                    return found.start(), found.start() + len(word)
         return None
 
     def in_sentence(self, at: int, rest_end: int) -> tuple[int, int] | None:
@@ -219,11 +216,11 @@ class UnassignedValues:
 
     def _next(self, pattern: re.Pattern[str], start: int) -> int:
         """The position of the first match of a pattern at or after `start`; the end of the text if there is none."""
-        first, at = self._searches.get(pattern, (0, -1))
+        first, at = self._searches.get(id(pattern), (0, -1))
         if not first <= start <= at:
             found = pattern.search(self.text, start)
             at = found.start() if found else len(self.text)
-            self._searches[pattern] = start, at
+            self._searches[id(pattern)] = start, at
         return at
 
     def _behind_sign(self, sign: re.Match[str], *, is_polish: bool) -> tuple[int, int] | None:

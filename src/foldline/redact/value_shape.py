@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from foldline.redact import patterns
 from foldline.redact.patterns import BASE64
@@ -56,6 +56,10 @@ _BASE32 = re.compile(r"(?:[A-Z2-7]{8}){2,8}=*")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
+_remembered = lru_cache(maxsize=4_096)
+"""Keeps the results for the newest values. A transcript repeats its values, and a check takes some microseconds."""
+
+
 @cache
 def run_of(letters: str) -> re.Pattern[str]:
     """A pattern that matches a run of characters from a set. The run may be empty."""
@@ -101,6 +105,7 @@ def mixes_characters(text: str) -> bool:
     return kinds >= 3 and (turn is not None or (len(text) >= 16 and "/" in text))
 
 
+@_remembered
 def looks_typed(text: str) -> bool:
     """Whether a text in prose looks like a password: letters with digits or symbols, but not a name, a path or an
     address.
@@ -125,6 +130,7 @@ def looks_strong(text: str) -> bool:
     return kinds >= 3 or (DIGIT.search(text) is not None and _TURN.search(text) is not None)
 
 
+@_remembered
 def looks_like_password(text: str) -> bool:
     """Whether a word near a label such as `password` is certainly a password, such as `m4tl4b-pw` or `Winter2023!`."""
     return (
@@ -153,7 +159,7 @@ def is_scrambled(text: str) -> bool:
 
 def is_base32(text: str) -> bool:
     """Whether a text is the secret of an authenticator app, such as `JBSWY3DPEHPK3PXP`."""
-    return _BASE32.fullmatch(text) is not None and DIGIT.search(text) is not None
+    return len(text) >= 16 and _BASE32.fullmatch(text) is not None and DIGIT.search(text) is not None
 
 
 def is_uuid(text: str) -> bool:
@@ -168,15 +174,23 @@ def is_path(text: str) -> bool:
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is a placeholder for a value, such as `<your-token>` or `${TOKEN}`."""
+    if len(text) > 60:
+        return "****" in text or patterns.PLACEHOLDER_VALUE.match(text) is not None
+    return _is_short_placeholder(text)
+
+
+@_remembered
+def _is_short_placeholder(text: str) -> bool:
     if patterns.PLACEHOLDER_VALUE.match(text) or "****" in text:
         return True
-    if len(text) > 60 or (len(text) > 12 and DIGIT.search(text)):
+    if len(text) > 12 and DIGIT.search(text):
         return False
     if patterns.TYPE_WORD.fullmatch(text) or (_LABEL.fullmatch(text) and _NAME_IN_LABEL.search(text)):
         return True
     return _SEPARATORS.sub("", text.lower()) in _NAMES
 
 
+@_remembered
 def is_passphrase(text: str, *, named: bool = False) -> bool:
     """Whether a text of several words in quotes is a passphrase and not a message.
 
