@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.redact import value_shape
+from foldline.redact.redact import redact
 from foldline.redact.result_memory import ResultMemory
 
 
@@ -63,3 +65,11 @@ def test_no_secret_is_stored() -> None:
     stored = repr([getattr(memory, name) for name in vars(memory)])
     assert "[redacted]" in stored
     assert "secret" not in stored
+
+
+def test_no_checked_value_stays_in_memory_after_a_search() -> None:
+    assert "tr0ub4dor" not in redact("The password is 'tr0ub4dor-3', not PASSWORD=<your-password> or 'a good pass 7'.")
+    checks = [each for each in vars(value_shape).values() if hasattr(each, "cache_info")]
+    remembered = {check.__name__: check.cache_info().currsize for check in checks if check is not value_shape.run_of}
+    assert set(remembered) >= {"looks_typed", "is_passphrase"}
+    assert not any(remembered.values())

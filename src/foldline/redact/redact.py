@@ -11,7 +11,7 @@ stay in the result, unless they are inside a secret.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from foldline.redact.patterns import Hit
 from foldline.redact.private_keys import find_private_keys
 from foldline.redact.result_memory import ResultMemory
 from foldline.redact.searched_text import RulesByMark, SearchedText
+from foldline.redact.value_shape import forget_values
 
 Finder = Callable[[SearchedText], Iterator[Hit]]
 _KEY_FINDERS: Final[tuple[Finder, ...]] = (find_word_keys, find_other_keys)
@@ -166,15 +167,10 @@ def redact_error(error: BaseException) -> str:
 
 def _find_secrets(text: str) -> list[Hit]:
     """All values that look like secrets, in order; overlapping hits are merged."""
-    hits: Iterable[Hit]
-    if has_unseen(text):
-        visible = VisibleText(text)
-        hits = set(_visible_hits(visible))
-        if visible.has_codes:  # search again with a separator in place of each escape sequence: it may end a word
-            hits.update(_visible_hits(VisibleText(text, " "), _KEY_FINDERS))
-    else:
-        searched = SearchedText(text)
-        hits = {hit for find in _finders(searched) for hit in find(searched)}
+    try:
+        hits = _hits(text)
+    finally:
+        forget_values()
     joined: list[Hit] = []
     for hit in sorted(hits):
         if joined and hit.start < joined[-1].end:
@@ -182,6 +178,18 @@ def _find_secrets(text: str) -> list[Hit]:
         else:
             joined.append(hit)
     return joined
+
+
+def _hits(text: str) -> set[Hit]:
+    """All hits of all rules."""
+    if not has_unseen(text):
+        searched = SearchedText(text)
+        return {hit for find in _finders(searched) for hit in find(searched)}
+    visible = VisibleText(text)
+    hits = set(_visible_hits(visible))
+    if visible.has_codes:  # search again with a separator in place of each escape sequence: it may end a word
+        hits.update(_visible_hits(VisibleText(text, " "), _KEY_FINDERS))
+    return hits
 
 
 def _finders(searched: SearchedText) -> tuple[Finder, ...]:

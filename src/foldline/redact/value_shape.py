@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, lru_cache
+from typing import TypeVar, cast
 
 from foldline.redact import patterns
 from foldline.redact.patterns import BASE64
@@ -56,8 +58,22 @@ _BASE32 = re.compile(r"(?:[A-Z2-7]{8}){2,8}=*")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
-_remembered = lru_cache(maxsize=4_096)
-"""Keeps the results for the newest values. A transcript repeats its values, and a check takes some microseconds."""
+_CLEARS: list[Callable[[], None]] = []
+"""Functions that forget the results of a check."""
+Check = TypeVar("Check", bound=Callable[..., bool])
+
+
+def _remembered(check: Check) -> Check:
+    """A decorator that remembers the results of a check, because a text repeats its values."""
+    remembered = lru_cache(maxsize=4_096)(check)
+    _CLEARS.append(remembered.cache_clear)
+    return cast("Check", remembered)
+
+
+def forget_values() -> None:
+    """Forget the results of all checks. The values may be secrets, so this is called at the end of every search."""
+    for clear in _CLEARS:
+        clear()
 
 
 @cache
