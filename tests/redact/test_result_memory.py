@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foldline.redact import value_shape
-from foldline.redact.redact import redact
-from foldline.redact.result_memory import ResultMemory
+from foldline.redact.redact import ResultMemory, redact
 
 
 class Masking:

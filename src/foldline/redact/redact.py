@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from hashlib import blake2b
+from threading import Lock
 from typing import Any, Final
 
 from foldline.placeholders import REDACTED
@@ -30,7 +32,6 @@ from foldline.redact.keys import find_other_keys, find_word_keys
 from foldline.redact.named_values import find_named_values
 from foldline.redact.patterns import Hit
 from foldline.redact.private_keys import find_private_keys
-from foldline.redact.result_memory import ResultMemory
 from foldline.redact.searched_text import RulesByMark, SearchedText
 from foldline.redact.value_shape import forget_values
 
@@ -64,8 +65,7 @@ the limit should never be reached. The limit guarantees that the loop ends.
 """
 _MEMORY_MIN_CHARS = 500
 """The result is remembered only for a text of at least this length. For a shorter text, searching is fast enough."""
-_REDACTED: Final = ResultMemory(max_entries=4_096, max_chars=1_000_000, is_idempotent=True)
-_CLEAN_ARGUMENTS: Final = ResultMemory(max_entries=4_096, max_chars=1_000_000)
+_HASH_BYTES = 16
 _ERROR_CHARS = 300
 _SAMPLES = ("swordfish", "Tr0ub4dor-3", "12345678", "aK7xP9mQ2wE5rT8yU1iO3pA6sD4fG0hJ")
 """Sample values of different shapes.
@@ -74,6 +74,54 @@ A JSON key counts as the name of a secret if at least one of these values would 
 """
 _LEAST_CHARS = 3
 """A hit counts only if at least this number of its characters is not redacted yet."""
+
+
+class ResultMemory:
+    """The results of a function from text to text, for the texts that were used last.
+
+    During a fold, the same text is redacted for the facts, for the transcript that a digester gets, and for the digest.
+    A text may contain secrets, so only its hash is stored, together with the result.
+
+    The oldest results are forgotten if there are more than `max_entries`, or if the remembered results have more than
+    `max_chars` characters. A result that equals its text counts as 0 characters. If the function is idempotent, each
+    result is also remembered as its own result.
+    """
+
+    def __init__(self, *, max_entries: int, max_chars: int, is_idempotent: bool = False) -> None:
+        self._max_entries, self._max_chars, self._chars = max_entries, max_chars, 0
+        self._is_idempotent = is_idempotent
+        self._results = dict[bytes, str | None]()
+        """The result for the hash of a text; None if the function returned the text unchanged. The oldest is first."""
+        self._lock = Lock()
+
+    def result_of(self, function: Callable[[str], str], text: str) -> str:
+        """The result of `function` for a text. All calls must pass the same function, which must be deterministic."""
+        key = _hash(text)
+        with self._lock:
+            if key in self._results:
+                result = self._results[key] = self._results.pop(key)
+                return text if result is None else result
+        result = function(text)
+        with self._lock:
+            self._store(key, None if result == text else result)
+            if self._is_idempotent and result != text:
+                self._store(_hash(result), None)
+        return result
+
+    def _store(self, key: bytes, result: str | None) -> None:
+        self._chars += len(result or "") - len(self._results.pop(key, None) or "")
+        self._results[key] = result
+        while len(self._results) > self._max_entries or self._chars > self._max_chars:
+            oldest = next(iter(self._results))
+            self._chars -= len(self._results.pop(oldest) or "")
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()
+
+
+_REDACTED: Final = ResultMemory(max_entries=4_096, max_chars=1_000_000, is_idempotent=True)
+_CLEAN_ARGUMENTS: Final = ResultMemory(max_entries=4_096, max_chars=1_000_000)
 
 
 def redact(text: str) -> str:

@@ -1,13 +1,17 @@
-"""Finds the wire format of values that a caller adds to a session, and raises errors that say what to add instead."""
+"""Checks the values that a caller adds to a session: their wire format, their content, and the times of messages.
+
+An error says what to add instead.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
 
 from foldline.errors import InputError, check_type
-from foldline.message import ROLES, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.message import NO_META, ROLES, Media, Message, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.wire.detect import signs
 from foldline.wire.reader import sign_of
 from foldline.wire.streaming.stream_events import is_stream_manager, stream_format
@@ -106,6 +110,33 @@ def _check_part(part: Any) -> None:
     if kind is ToolResult:
         for inner in part.parts:
             _check_part(inner)
+
+
+def with_times(messages: list[Message], at: float | None) -> list[Message]:
+    """The messages, each with a time. A message without a time gets the time of the message before it.
+
+    The messages before the first message with a time get the time of that message. If no message has a time, all
+    messages get `at`.
+    """
+    for message in messages:
+        if message.meta.at is not None:
+            at = message.meta.at
+            break
+    if at is None:
+        return messages
+    timed: list[Message] = []
+    fresh = Meta(at=at)
+    """Metadata that holds only a time. All messages without metadata of their own share it while they get the same
+    time.
+    """
+    for message in messages:
+        meta = message.meta
+        if meta.at is not None:
+            at, fresh = meta.at, Meta(at=meta.at)
+            timed.append(message)
+            continue
+        timed.append(message.with_meta(fresh if meta is NO_META else replace(meta, at=at)))
+    return timed
 
 
 def check_input(thing: Any) -> None:

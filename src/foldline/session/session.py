@@ -34,10 +34,9 @@ from foldline.recall.handles import fetch, parse_handle
 from foldline.recall.result import RecallResult
 from foldline.recall.search import TOKENS, RecallQuery, search
 from foldline.session import folding, pins
-from foldline.session.added_values import check_input, clear_format, hand_made_messages
+from foldline.session.added_values import check_input, clear_format, hand_made_messages, with_times
 from foldline.session.cancellation import Cancellation, StopSignal
 from foldline.session.digest_writer import DigestWriter, WriteOptions, choose_digester
-from foldline.session.message_times import with_times
 from foldline.session.native_compaction import fold_at_native_summary
 from foldline.session.preview import Preview
 from foldline.session.record import ATTEMPTS, MemoryRecord, Record, Refusal, too_many_conflicts
