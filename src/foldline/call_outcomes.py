@@ -127,11 +127,11 @@ def call_outcome(text: str, *, failed: bool, call: InterpretedCall) -> CallOutco
 
 
 def output_of(text: str) -> str:
-    r"""The output in a result of Codex, without the frame. If the frame has an exit status, the returned text begins
-    with a line that contains this status.
+    r"""The output in a result of Codex, without the metadata around it.
 
-    The frame is a JSON object with the output and its metadata, or some lines above the output. A result without a
-    frame is returned unchanged.
+    The output is a field of a JSON object with metadata, or it comes after lines with metadata. If the metadata has an
+    exit status, the returned text begins with a line that contains this status. A result without metadata is returned
+    unchanged.
 
     >>> output_of('{"output":"a\\nb","metadata":{"exit_code":2}}')
     'Exit code: 2\na\nb'

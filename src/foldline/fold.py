@@ -193,7 +193,7 @@ class Fold:
 
     @property
     def left_tokens(self) -> int:
-        """Number of tokens of the request before the fold that are no longer in the request after it."""
+        """Number of tokens that the fold removed from the request. The tokens of its digest are not subtracted."""
         return self.before - self.after + self.digest_tokens
 
     def shows(self, index: int) -> bool:
@@ -218,7 +218,7 @@ class Fold:
 
 
 def compactions(folds: Iterable[Fold]) -> tuple[Compactions, ...]:
-    """The compactions that foldline recorded but did not make: at most one value for each key of `COMPACTIONS`."""
+    """The compactions by the agent, by the client and by the provider: at most one sum for each of them."""
     found: dict[str, Compactions] = {}
     for fold in folds:
         if by := fold.compacted_by:

@@ -282,7 +282,8 @@ def cut(text: str, path: Sequence[tuple[int, int]]) -> str:
     `path` leads to the item, from the outermost container to the innermost. Each element of `path` has two numbers: the
     index in the text at which a container begins, and the number of the item in this container.
 
-    A container that becomes empty is removed, too, unless it was empty before `put` filled it. If the whole object
+    If the item is the only one in its container, the container is removed, too. If the container was empty when `put`
+    added the item, the container stays, because `put` left a mark in the text (`_WAS_EMPTY`). If the whole object
     becomes empty, the result may be a single line end.
     """
     at, index = path[-1]

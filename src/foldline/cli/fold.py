@@ -101,7 +101,10 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
 
 
 class FoldedFile(NamedTuple):
-    """The bytes to write, the content that the output format cannot express, and what a request still needs."""
+    """The bytes to write (`data`), and the content that the output format cannot express (`lost`).
+
+    If the bytes are a request, `missing` names what must be added before the request can be sent.
+    """
 
     data: bytes
     lost: tuple[Lost, ...] = ()

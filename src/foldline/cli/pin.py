@@ -35,7 +35,7 @@ _WORDS = 120
     metavar="NAME",
     help="Name the pin of a text or of one message; default: the handle of the message.",
 )
-@click.option("--remove", metavar="NAME", help="Remove a pin. A pinned text is no longer in the next request.")
+@click.option("--remove", metavar="NAME", help="Remove a pin. If it pins a text, the next request lacks this text.")
 @session_options
 @options.output_options("Print one JSON object with the current pins.")
 def pin(text: tuple[str, ...], location: LedgerLocation, as_json: bool, **flags: Any) -> None:

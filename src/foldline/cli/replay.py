@@ -78,8 +78,8 @@ def replay(files: tuple[str, ...], policies: tuple[Settings, ...], as_json: bool
     r"""Replay old sessions request by request, and compare policies by tokens sent, cost, folds and lost facts.
 
     The cost is the price of all requests, with prompt caching. The price of replies is left out, because it is the same
-    under every policy. Only messages that are in the files are counted. If every policy refused every request, the exit
-    code is 3.
+    under every policy. System prompts and tools that are not in the files are not counted. If every policy refused
+    every request, the exit code is 3.
 
     \b
     Example:  foldline replay session.jsonl --policy balanced --policy thrifty
@@ -234,7 +234,7 @@ def _remarks(report: dict[str, Any], plot: str | None) -> Iterator[str]:
 
 
 def _money(row: dict[str, Any], cost: float) -> tuple[str, str]:
-    """A cost and its share of the cost without folds. Both are dashes if the prices of all sessions are unknown."""
+    """A cost and its share of the cost without folds. Both are dashes if no session has known prices."""
     if row["unpriced"] == row["sessions"]:
         return "-", "-"
     return f"${cost:,.2f}", _share(cost, row["cost_everything"])

@@ -55,7 +55,10 @@ def sessions(location: LedgerLocation, all_owners: bool, as_json: bool) -> None:
 
 
 def _row(store: Store, owned: OwnedSession) -> dict[str, Any]:
-    """A session as JSON. `folds` are the folds that foldline made; the others are in `compactions`."""
+    """A session as JSON.
+
+    `folds` is the number of foldline's own folds. `compactions` are those of the agent, the client or the provider.
+    """
     info, folds = owned.info, list[Fold]()
     if info.folds:
         own = ledger.for_owner(store, owned.owner)

@@ -199,7 +199,10 @@ def _print(shown: SessionReport, out: Console, *, everything: bool) -> None:
 
 
 def _print_view(shown: SessionReport, view: View, out: Console, *, everything: bool) -> None:
-    """Print the messages of the view in the order in which they are sent, with the fold line and the digest."""
+    """Print the messages of the view in the order in which they are sent.
+
+    The digest is printed at its place, with a line that names the folded messages.
+    """
     echo, state = line_printer(out=out), shown.state
     title = "what the model sees" if view.tokens <= view.usable else "too large to be sent: it must be folded first"
     echo(f"\n{title}", style="bold")

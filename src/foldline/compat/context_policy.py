@@ -309,7 +309,7 @@ def trim_to_compaction_boundary(messages: Sequence[Any]) -> Any:
 
 
 def size_of(message: Message) -> int:
-    """The size of a message in tokens, counted as this design counts."""
+    """The size of a message in tokens: four characters count as one token."""
     return message_tokens(message, CHARS_4, TEXT_ONLY)
 
 

@@ -341,7 +341,8 @@ def _policy(cap: int) -> Policy:
 
 def _cap(tokens: Any, name: str) -> int:
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        zero = "no limit" if name == "history" else "no summary"
         raise ConfigError(
-            f"{name}_tokens must be a whole number of at least 0, not {tokens!r}", hint="use 0 for no limit"
+            f"{name}_tokens must be a whole number of at least 0, not {tokens!r}", hint=f"use 0 for {zero}"
         )
     return tokens

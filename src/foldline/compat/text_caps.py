@@ -115,9 +115,9 @@ def _most(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _inside(lines: list[str]) -> list[str]:
-    """For each line, the code block that is open before this line, given by its first line (the fence).
+    """For each line, the fence (first line) of the code block that is open before the line; "" if none is open.
 
-    The item is "" if no code block is open. The list has one more item, for the end of the text.
+    The list has one more item, for the end of the text.
     """
     found, opened = [""], ""
     for line in lines:

@@ -60,7 +60,7 @@ class _ShownText:
 
 
 class _Audited(NamedTuple):
-    """A fact that a digest should show: whether it shows the fact, and the text and the messages of the fact."""
+    """One fact. `is_shown` says whether the digest shows the fact. `indexes` are the indexes of its messages."""
 
     is_shown: bool
     text: str
@@ -124,7 +124,10 @@ def _audited_requests(
 def _audited_facts(
     facts: Facts, kept_indexes: Collection[int], digest: _ShownText, by_model: _ShownText
 ) -> Iterator[_Audited]:
-    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the most useful other identifiers."""
+    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the identifiers that are most likely to be reused.
+
+    Identifiers that are in a setting or in a request of the user are left out.
+    """
     by_kind = facts.by_kind(kept_indexes)
     for fact in (fact for kind in AUDITED_KINDS for fact in by_kind.get(kind, ())):
         name = fact.text.rpartition("/")[2] if fact.kind == "modified" else ""

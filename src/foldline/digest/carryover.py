@@ -57,7 +57,7 @@ class _Line(NamedTuple):
 class Carryover:
     """Writes the carryover. Messages in `kept_indexes` are left out.
 
-    The function `label` returns the start of the line for a file or a command.
+    The function `label` gets the name of a file or a command, and returns the text with which its line begins.
     """
 
     def __init__(self, facts: Facts, kept_indexes: Collection[int], label: Callable[[str], str]) -> None:

@@ -1,4 +1,4 @@
-"""Carries an earlier digest of a model, of the client or of the provider into a new digest."""
+"""Copies an earlier digest into a new digest, if the earlier one was written by a model, the client or the provider."""
 
 from __future__ import annotations
 

@@ -152,11 +152,11 @@ def with_certain_facts(  # noqa: PLR0913 (keyword arguments)
     kept_indexes: Collection[int] = (),
     plain_list: bool = False,
 ) -> tuple[str, Loss]:
-    """Add certain facts to a model's digest. Returns the new text, of at most `max_tokens` tokens, and its loss report.
+    """Add the user's words, the state of the work and the changed files to a model's digest.
 
-    The user's words, the state of the work and the changed files come from the record, so they are certain. If the new
-    text still shows less than the share `min_coverage` of all facts, identifiers are added. If `plain_list` is true
-    (see `DigestRequest`), nothing except open work is added.
+    Returns the new text, of at most `max_tokens` tokens, and its loss report. The added facts come from the record, so
+    they are certainly true. If the new text shows less than the share `min_coverage` of all facts, identifiers are
+    added. If `plain_list` is true (see `DigestRequest`), nothing except open work is added.
     """
     kept = frozenset(kept_indexes)
     sections = _Sections(facts, kept, only_user=True, only_open=plain_list)
@@ -230,9 +230,10 @@ def _text(head: str, sections: Mapping[str, list[str]]) -> str:
 
 
 def _fitted(head: str, max_tokens: int, count_tokens: CountTokens, write: Callable[[int], str]) -> str:
-    """The text that `write` returns for the number of characters with which the text fits into `max_tokens`.
+    """The longest text from `write` that has at most `max_tokens` tokens. If no text fits, the result is `head`.
 
-    The text has no secrets and no escape sequences. If nothing fits, it is only the text `head`.
+    The argument of `write` is the number of characters that it may add to `head`. A few numbers are tried. Secrets and
+    escape sequences are removed from the text.
     """
     used_by_head, best = count_tokens(head), head
     budget = max_tokens - used_by_head

@@ -136,7 +136,9 @@ def quote_lines(text: str) -> str:
 
 
 def turn_entry(kind: str, text: str, indexes: Iterable[int]) -> str:
-    r"""Escaped words of the user or the agent, or a run, as an entry. The lines after the first are indented.
+    r"""An entry with escaped words of the user or the agent, or with a command that was run and its outcome.
+
+    `kind` says whose words these are, or what the outcome was. The lines after the first are indented.
 
     >>> turn_entry("user", "Fix it.\nThen stop.", [0])
     'User: Fix it.\n  Then stop. [#1]'

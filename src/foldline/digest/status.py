@@ -77,9 +77,9 @@ class Status:
     def _changed_since(self, changed: list[Fact], verb: str, what: str, index: int) -> Iterator[str]:
         """An entry with the files that were edited after the newest commit or check.
 
-        `index` is the index of the message with this commit or check. `verb` and `what` name the commit or check in the
-        entry. If `index` is negative, no commit or check was seen. The entry then says only that the agent itself made
-        none, because a sub-agent or the user may have made a commit or check.
+        `verb` and `what` are words of the entry: "made" and "commit", or "ran" and the names of the checks. `index` is
+        the index of the message with the newest commit or check. A negative `index` means that the agent made no commit
+        or ran no check. The entry then says so, but does not exclude that a sub-agent or the user did.
         """
         later = [fact for fact in changed if fact.indexes[-1] > index]
         places = [fact.indexes[-1] for fact in later]

@@ -113,7 +113,8 @@ class TurnWriter:
     def needed_chars(self, *, verbatim: bool) -> int:
         """The number of characters for the first and the newest prompts and for the newest replies.
 
-        If `verbatim` is true, the prompts are quoted verbatim. Otherwise, all these texts have their least lengths.
+        Each text counts with its least length (`_Item.least`): with less room, the text is left out. If `verbatim` is
+        true, prompts count with their full lengths.
         """
         newest = [item for item in self._items if item.rank >= _NEWEST]
         least = [_WHOLE if verbatim and item.usual == _WHOLE else item.least for item in newest]
@@ -122,9 +123,12 @@ class TurnWriter:
     def write(self, room: int) -> list[str]:
         """The entries of all turns, oldest first, in at most `room` characters.
 
-        The first and the newest prompts and the newest replies get their least lengths first, and then the beginnings
-        of the other prompts. So a few long prompts do not leave out all others. Then the first and the newest prompts
-        are quoted verbatim. Then every text gets its least length, and all texts get longer step by step.
+        The room is used in this order, as long as it lasts:
+
+        1. the first and the newest prompts and the newest replies, with their least lengths (`_Item.least`)
+        2. the beginnings of all prompts, so that a few long prompts do not leave out all others
+        3. the whole first prompt and the whole newest prompts
+        4. all texts, which get longer step by step
         """
         chars = dict[int, int]()
         newest = [place for place in self._order if self._items[place].rank >= _NEWEST]
@@ -142,9 +146,10 @@ class TurnWriter:
     def _lengthen(
         self, chars: dict[int, int], places: Iterable[int], factor: float, room: int, most: int = _WHOLE
     ) -> int:
-        """Give texts their usual lengths times a factor, in at most `room` characters. Returns the characters used.
+        """Lengthen the shown texts (`chars`) at these places, by at most `room` characters. Returns the number used.
 
-        Each text gets at least its least length, and at most `most` characters.
+        Each text gets `factor` times its usual length (`_Item.usual`), but at least its least length (`_Item.least`)
+        and at most `most` characters.
         """
         left = room
         for place in places:

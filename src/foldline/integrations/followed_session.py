@@ -191,8 +191,8 @@ class FollowedSession:
     def _shortened(self, branch: FollowedBranch, match: HistoryMatch) -> FollowedBranch:
         """The branch, shortened to the messages that the history has.
 
-        If only a reply that the framework has never sent back must be removed, the branch itself is shortened. If other
-        messages must be removed, the result is a new branch.
+        If the framework has never sent back any of the removed messages, the branch itself is shortened. Otherwise, the
+        result is a new branch.
         """
         if match.place >= branch.confirmed:
             branch.truncate(match.place)

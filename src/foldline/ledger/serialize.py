@@ -1,8 +1,8 @@
 """Converts messages and folds to bytes, and bytes to messages and folds.
 
-The wire form of a message is stored in full. If a value of a part is also in the wire form, the part stores only an
-index: the number of the value in document order. If the wire form was parsed from text, the text is stored and parsed
-again on reading, so the original bytes are kept.
+The wire form of a message is stored in full. A value that is in a part and also in the wire form is stored only in the
+wire form. The part then stores an index into the list of all values of the wire form. If the wire form was parsed from
+text, the text is stored and parsed again on reading, so the original bytes are kept.
 """
 
 from __future__ import annotations

@@ -327,9 +327,9 @@ class Store:
         return {"shared": to, "from": before.key.hex()}, place
 
     def _mark(self, branch: Branch, kind: str, body: _MarkBody, mark: int | None, op: str) -> Head:
-        """Add a mark, unless an earlier attempt of the operation `op` already added it.
+        """Add a log entry that is no append, unless an earlier attempt of the operation `op` already added it.
 
-        Raises `Conflict` if another mark was added after `mark`.
+        `mark` is the `Head.mark` that the caller last read. Raises `Conflict` if the branch has a newer one.
         """
         op = op or log.new_operation_id()
 

@@ -44,9 +44,9 @@ The other model may have another tokenizer.
 class Calibration:
     """Corrections of the estimate, learned from usage.
 
-    These corrections describe the provider, so they stay valid after a fold. The ratio is learned only from the growth
-    between two requests. A ratio of whole requests would also include hidden tokens, which are no error of the
-    estimator.
+    These corrections describe the provider, so they stay valid after a fold. `ratio` corrects the estimator. It is
+    learned only from the growth between two requests, because a whole request also has tokens that the estimator does
+    not see (`hidden`).
     """
 
     reported: float = CREDIT

@@ -147,8 +147,8 @@ class Estimator:
     common script (Lao with Hindi, Hebrew with Arabic).
 
     Claude's vocabularies are not public, and the weights of its families were fitted on words and code. For other text,
-    these weights can be too low. So the count for Claude is never below the lowest likely count: the count of o200k,
-    times the ratio between both vocabularies, less the margin.
+    these weights can be too low. So the count for Claude has a lower limit: the count for OpenAI's vocabulary o200k,
+    times a factor of the family.
     """
 
     family: str = DEFAULT_FAMILY

@@ -122,7 +122,7 @@ def _patterns(used: set[str]) -> tuple[Patterns, tuple[str, ...]]:
 
 
 def _rarest_pair(pattern: str) -> int:
-    """The code of a pair in a pattern that few texts have; -1 if there is none.
+    """The code of the rarest pair of classes in a pattern; -1 if the pattern has only the common pair "aa".
 
     >>> _rarest_pair("AaA") == pair_code("aA"), _rarest_pair("aaa")
     (True, -1)

@@ -16,11 +16,11 @@ The estimate is wrong if three growths in a row have the same ratio, and the sec
 not explain the newest growths. Then the newest figure is trusted.
 
 If all steps have the same size and the ratio is about 2, growth cannot tell the first two rows apart. Then the figures
-are trusted only if cached tokens are certainly not counted twice, which one of two observations proves:
+are trusted only if one of two observations proves that cached tokens are not counted twice:
 
-- The first doubted figure is not too high by the size of the previous request. It would be if cached tokens were
-  counted twice.
-- More than half of the figure is cached tokens. If they were counted twice, they would be at most half of it.
+- The first doubted figure is too high, but not by the size of the previous request. If cached tokens are counted twice,
+  the figure is too high by just this size.
+- The cached tokens are more than half of the figure. If cached tokens are counted twice, they are at most half of it.
 """
 
 from __future__ import annotations

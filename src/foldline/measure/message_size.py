@@ -99,7 +99,7 @@ def _result_tokens(result: ToolResult, counter: Counter, framing: Framing) -> in
 
 
 def _is_unsent(part: Part, framing: Framing) -> bool:
-    """Whether a part is thinking in another format, which is left out of the request."""
+    """Whether the request leaves out a part, because the part is of type `Thinking` and has another wire format."""
     return type(part) is Thinking and part.wire is not None and part.wire.format in framing.unsent_thinking
 
 

@@ -14,8 +14,8 @@ def paid_again(held: int, usage: Usage, *, left: int = 0, new: int = 0) -> int:
 
     `held` is the number of tokens that the cache held after the previous request. `left` of these tokens are no longer
     in the request, for example because a fold removed them. `new` is the number of tokens that are in this request but
-    not in the previous one. It counts only if the request is smaller than `held`; a larger request repeats all tokens
-    that did not leave.
+    not in the previous one. If the request is at least as large as `held`, `new` is ignored: the request is then taken
+    to repeat all `held` tokens except `left`.
 
     >>> paid_again(20_000, Usage(cache_read=4_000, cache_write=6_000), left=11_000)
     5000
@@ -35,8 +35,9 @@ class RequestChain:
     def paid_again(self, usage: Usage, *, left: int | None = 0, new: int = 0) -> int:
         """The tokens that the next request of the conversation pays again (see the function `paid_again`).
 
-        If `left` is None, a summary replaced the history. The record does not show what the client sends beside its
-        messages. So the request is taken to repeat at most as many tokens as the smallest earlier request had.
+        If `left` is None, a summary replaced the history. The request then repeats only what the client sends beside
+        its messages, for example tools. The record does not show the size of this part. The smallest earlier request is
+        used as an upper limit.
         """
         held = self._held(usage)
         if left is None:

@@ -24,7 +24,7 @@ _LARGE_SCRIPTS = (b"j", b"z", b"k", b"y", b"e")
 
 
 class Patterns(NamedTuple):
-    """The patterns that are counted. They are in groups, because a text without a class does not need its patterns."""
+    """The patterns that are counted, in groups. A group is skipped if a text lacks the characters of the group."""
 
     words: tuple[tuple[bytes, int], ...]
     """Patterns with a lowercase letter. Each pattern comes with a pair that it contains, or with -1.
@@ -185,10 +185,10 @@ _SEQUENCE = b"b" * 12
 
 
 def sequences(raw: bytes) -> int:
-    """The number of groups of 12 letters that are bases of DNA or RNA. Spaces and line ends are left out.
+    """The number of groups of 12 letters that are bases of DNA or RNA. Spaces and line ends between them are ignored.
 
-    Such a group forms no words, although its letters are common. The first search counts spaces and line ends as bases,
-    because removing them takes much longer than the search. Most texts have no such group even then.
+    Such a group forms no words, although its letters are common. Removing spaces and line ends is slow. So the text is
+    first searched for 12 characters that are bases, spaces or line ends; most texts have no such group.
     """
     if _SEQUENCE not in raw.translate(_BASES):
         return 0
@@ -243,7 +243,7 @@ def cut_repeats(raw: bytes) -> tuple[bytes, dict[int, int]]:
 
 
 def _differences(raw: bytes) -> bytes:
-    """For each byte, 0 if the next byte is equal and neither a space nor outside ASCII; otherwise another number."""
+    """For each byte, 0 if it is ASCII, no space, and equal to the next byte; otherwise another number."""
     following = int.from_bytes(raw.translate(_NO_SPACES), "little") >> 8
     return (int.from_bytes(raw, "little") ^ following).to_bytes(len(raw), "little")
 

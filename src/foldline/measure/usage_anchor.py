@@ -172,7 +172,7 @@ class Gauge:
 
     @property
     def trusted_calibration(self) -> Calibration:
-        """The calibration. A first figure that is not used for the size has no effect on it."""
+        """The calibration of the gauge that `trusted` returns."""
         return self.calibration if self.anchor is None or self.anchor.first is None else self.trusted().calibration
 
     @property
@@ -228,8 +228,9 @@ class Gauge:
     def trusted(self) -> Gauge:
         """A gauge in which the newest reply counts as part of the next prompt.
 
-        The first figure is left out if the size reaches the limit only because of that figure. All other methods read
-        figures from the returned gauge. To read several figures, call this method once.
+        An unconfirmed first usage figure (see `FirstFigure`) is ignored if the size would reach `limit` only because of
+        it. The size, its source and the calibration are read from the returned gauge. To read several values, call this
+        method once.
         """
         gauge = self
         if self.reply is not None:
@@ -326,7 +327,7 @@ class Gauge:
         return None if ratio is None else Agreement(prompt, expectation.tokens, ratio)
 
     def _first_figure(self, prompt: int, expectation: Expectation, evidence: Evidence) -> FirstFigure | None:
-        """The first figure that is still to be confirmed after this trusted figure; None if there is none."""
+        """The `FirstFigure` that is still unconfirmed after the trusted figure `prompt`; None if there is none."""
         if self.anchor is None:
             gap = prompt - expectation.tokens
             is_sure = gap <= expectation.surprise

@@ -128,11 +128,11 @@ class FirstFigure(NamedTuple):
     """The part of that request that the model's own tokenizer cannot count, such as thinking and images."""
 
     def is_confirmed_by(self, expected: int, gap: int, uncounted: int) -> bool:
-        """Whether a figure for a longer request shows about the same hidden tokens.
+        """Whether a later figure, for a longer request, shows about the same number of hidden tokens.
 
         If the figures are wrong by a constant factor, the later figure shows more hidden tokens, because the request
-        has grown. `uncounted` is the part of the growth that the model's own tokenizer has not counted. The real size
-        of this part may be half or twice as large, or 0 if the provider drops the thinking.
+        has grown. `uncounted` is the part of the growth that the model's own tokenizer cannot count, such as thinking
+        and images. The real size of this part may be from 0 to twice this number.
         """
         growth = expected - self.expected
         uncertain = min(max(uncounted, 0), growth)
@@ -171,9 +171,9 @@ class Expectation(NamedTuple):
     def tokens_counted_twice(self, usage: Usage) -> int:
         """The number of cached tokens that a figure counts twice.
 
-        If the figure exceeds the expected size by just the number of cached tokens, they were counted twice. Before the
-        first trusted figure, the excess may also be tokens that the provider adds and caches. So before that figure,
-        the result is 0 if the cached tokens are less than `WHOLE_SHARE` of the expected size.
+        If the figure exceeds the expected size by just the number of cached tokens, they were counted twice. There is
+        one exception: no figure has been trusted yet, and the cached tokens are less than `WHOLE_SHARE` of the expected
+        size. They may then be tokens that the provider adds, so the result is 0.
         """
         gap, doubtful = usage.prompt - self.tokens, SLACK // 2 + round(MARGIN * self.estimated)
         if gap <= doubtful:

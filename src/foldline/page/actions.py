@@ -135,9 +135,9 @@ class PageActions:
     def pin(self, *, handle: str, text: str, name: str, **where: str) -> dict[str, Any]:
         """Pin messages or a text.
 
-        If the view does not show a message unchanged, a note with the text of the message is pinned instead. In the
-        answer, `messages` has the numbers of the pinned messages and notes, and `added` the numbers of the new notes.
-        If the session already has such a note, the note is shown again in its old place.
+        If a message is not in the view in full, a note with the text of the message is pinned instead. In the answer,
+        `messages` has the numbers of the pinned messages and notes, and `added` the numbers of the new notes. If the
+        session already has such a note, the note is shown again in its old place.
         """
         opened = self._session(**where)
         length = len(opened)

@@ -138,7 +138,8 @@ class PageApi:
         """The answer of a search, in which each line has the author and the marks that the transcript shows for its
         message.
 
-        A removed copy comes after its original.
+        Some notes repeat a message. If such a note is no longer in the request, its passage comes after the passage
+        with the repeated message.
         """
         for passage in answer["results"]:
             place = {**where, "owner": passage["owner"] or where.get("owner", "")}
@@ -223,7 +224,7 @@ def _recall_query(query: str, results: int, *, everywhere: bool) -> RecallQuery:
 
 
 def _copies_after_originals(passages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The passages of a search. A passage with a removed copy comes after the passage with the original."""
+    """The passages of a search. Removed notes come after the message that they repeat (see `_has_copy_of`)."""
     found: list[dict[str, Any]] = []
     for passage in passages:
         place = next((at for at, one in enumerate(found) if _has_copy_of(one, passage)), len(found))
@@ -232,7 +233,7 @@ def _copies_after_originals(passages: list[dict[str, Any]]) -> list[dict[str, An
 
 
 def _has_copy_of(passage: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether all matches of a passage are removed copies, and `other` has the original of one of them."""
+    """Whether all matches of a passage are removed notes, and one of them repeats a message of the passage `other`."""
     if (passage["owner"], passage["session"]) != (other["owner"], other["session"]):
         return False
     matches = [line for line in passage["lines"] if line["match"]]

@@ -46,8 +46,8 @@ class RequestCosts:
         included.
 
         If there are receipts of the proxy, the money comes from the receipts. Otherwise, the money is estimated: the
-        cost of requests without foldline's folds and with the same pauses, minus the cost of the requests that were
-        sent. The cost of the sent requests includes the cache writes that folds caused.
+        cost of requests without foldline's folds at the same times, minus the cost of the requests that were sent. The
+        cost of the sent requests includes the cache writes that folds caused.
         """
         sent, whole = sum(row["tokens"] for row in rows), sum(row["whole"] for row in rows)
         found = {"tokens": whole - sent, "sent": sent, "whole": whole}

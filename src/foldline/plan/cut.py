@@ -17,9 +17,9 @@ from foldline.policy import Policy
 def floor(timeline: Timeline, policy: Policy, usable: int) -> int:
     """The last legal cut that keeps all messages that the floors (the policy's minimums) protect.
 
-    The result is `timeline.cut` if nothing may be folded. An atom is a message, step or turn, as the policy says. With
-    `snap="forward"`, an atom is folded if only a part of it is within the newest tokens that a floor keeps. The newest
-    atom always stays.
+    The result is `timeline.cut` if nothing may be folded. An atom is a message, step or turn, as the policy says. A
+    floor in tokens may begin inside an atom. With `snap="forward"`, this atom is folded; with "backward", it stays. The
+    newest atom always stays.
     """
     keep = max(policy.keep_tokens, int(policy.keep_ratio * usable))
     found = timeline.last_cut(policy.atom, timeline.tail)  # `newest_unit`

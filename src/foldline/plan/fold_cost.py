@@ -118,11 +118,11 @@ def is_cache_warm(prices: TokenPrices, last: float | None, now: float | None) ->
 
 
 def reports_cache(usages: Iterable[Usage], min_prefix: int) -> bool:
-    """True if the provider caches the prompts of a session, or if the usage of the replies does not show this.
+    """False if the usage of the replies shows that the provider does not cache the prompts; otherwise True.
 
-    False if at least two replies had prompts of at least `min_prefix` tokens, and no reply reports tokens that were
-    read from a cache or written to it. If a reply is stored as several messages, each of them may repeat the usage of
-    the reply, so prompts of the same size count once.
+    The usage shows this if at least two replies had prompts of at least `min_prefix` tokens, and no reply reports
+    tokens that were read from a cache or written to it. If a reply is stored as several messages, each of them may
+    repeat the usage of the reply, so prompts of the same size count once.
 
     >>> reports_cache([Usage(input=5_000), Usage(input=6_000)], min_prefix=1_024)
     False
@@ -281,7 +281,7 @@ class FoldAccount(NamedTuple):
         return tuple.__new__(ProposalCosts, (price, price + stay - fold, rate, baseline))
 
     def earned_share(self, proposal: FoldProposal, prices: TokenPrices, *, stake: float = STAKE) -> float:
-        """How close a fold for cost reasons is, as a share. A fold is due when the share reaches 1.
+        """A number that says whether a fold would save costs. The fold is due when the number reaches 1.
 
         The result is the smaller of two shares. The first is the rent since the last fold, including this request,
         divided by `PATIENCE` times the price of the fold. The second is the part of the price that savings and `stake`

@@ -160,7 +160,7 @@ def _fits(timeline: Timeline, size: Size, policy: Policy, load: Load) -> bool:
 
 
 def _is_share(policy: Policy, load: Load) -> bool:
-    """Whether the floor in tokens comes from `keep_ratio`. A fold may keep a part of an atom less than such a floor."""
+    """Whether the floor in tokens comes from `keep_ratio`. If so, a fold may remove an atom that crosses the floor."""
     return policy.target_ratio > 0 and not policy.keep_hard and policy.keep_ratio * load.usable > policy.keep_tokens
 
 

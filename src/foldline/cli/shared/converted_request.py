@@ -76,7 +76,7 @@ def _missing(rendered: Rendered, body: Mapping[str, Any]) -> Iterator[MissingFie
 
 
 def _request_fields(found: Conversation, format: str | None) -> dict[str, Any]:
-    """The fields of the request in a file, without messages, system text, tools and model; {} for other files."""
+    """The fields of the request in a file, without messages, system text, tools and model; {} without a request."""
     if found.transcript.format not in REQUEST_FORMATS or not found.is_whole_file:
         return {}
     try:

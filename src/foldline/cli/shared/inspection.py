@@ -92,9 +92,9 @@ def examine(transcript: Transcript, settings: Settings) -> dict[str, Any]:
 
 
 def _proof(sent: SentRequest | None) -> str | None:
-    """Whether the last request in the log matches the hashes in the log: "proven" or "unproven".
+    """The text "proven" if each value of a logged request has the hash that the log names for it; otherwise "unproven".
 
-    None if the log does not contain the request.
+    None if the log has no request.
     """
     return None if sent is None else "proven" if sent.is_proven else "unproven"
 

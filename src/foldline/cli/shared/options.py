@@ -29,7 +29,7 @@ class PolicyName(click.ParamType[str]):
 
 
 class WholeNumber(click.IntRange):
-    """A whole number within limits. Error messages call this type a whole number."""
+    """An integer option with limits. Error messages name the type "whole number"."""
 
     name = "whole number"
 

@@ -95,7 +95,7 @@ def pager(*, is_wanted: bool) -> Iterator[Console]:
 
 
 def margin_note(reason: str) -> str:
-    """A note that explains the words "(it may be …)" in the reason for a fold; "" if the reason does not have them."""
+    """A note that explains the words "it may be" in the reason for a fold; "" if `reason` does not contain them."""
     if "(it may be " not in reason:
         return ""
     return '"it may be" is the estimate plus its largest known error: a request must fit even at that size'

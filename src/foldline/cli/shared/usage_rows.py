@@ -134,10 +134,10 @@ class UsageReader:
     def read_ledger(self, store: Store) -> None:
         """Read all sessions of a ledger, except those whose logs were read before.
 
-        The requests whose recall calls the proxy answered are in no log, so they are always read. A message that
-        several branches or sessions share counts once. A reply that was removed from its session counts, because it
-        was paid for. If a reply has no time of its own, for example because a proxy recorded it, the time when it was
-        stored is used.
+        If the proxy answered a recall call, the request whose reply has this call is in no log of an agent. So such
+        requests are read for all sessions. A message that several branches or sessions share counts once. A reply that
+        was removed from its session counts, because it was paid for. If a reply has no time of its own, for example
+        because a proxy recorded it, the time when it was stored is used.
         """
         for info in store.sessions():
             ids = agent_session_ids(store, info.name)
@@ -170,7 +170,8 @@ class UsageReader:
 def _replies(reader: SessionReader) -> Iterator[tuple[StoredMessage, int | None, int]]:
     """The messages of a branch that have usage, each with the `left` and `new` of its row (see `UsageRow`).
 
-    If a request is not smaller than the previous request, `new` changes nothing, so it is 0.
+    `new` is counted only for a request that is smaller than the previous request; otherwise `new` is 0. The function
+    `paid_again` ignores it for larger requests.
     """
     history, before, added = reader.fold_history(), None, list[Message]()
     left: int | None = 0

@@ -132,7 +132,7 @@ class UnbufferedOutput:
         self.send(text.encode(self.encoding, "backslashreplace"))
 
     def flush(self) -> None:
-        """Do nothing: there is no buffer."""
+        """Do nothing: collected texts are written by `pace`."""
 
     def isatty(self) -> bool:
         """Whether the stream is a terminal."""

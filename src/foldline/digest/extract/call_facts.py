@@ -77,7 +77,7 @@ class CallReader:
         self.pending[call.id] = PendingCall(index, interpreted._replace(values=(), contents=()), tuple(added), words)
 
     def read_late(self, pending: PendingCall) -> PendingCall:
-        """The pending call after its facts were extracted. If they have not been extracted yet, this is done now."""
+        """Extract the facts of a pending call, unless they are extracted already. Returns the updated pending call."""
         if pending.unread is None:
             return pending
         message, call = pending.unread

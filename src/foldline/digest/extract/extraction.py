@@ -87,10 +87,10 @@ class _FactExtractor:
             del self.pending[next(iter(self.pending))]
 
     def _keep_old_text(self, index: int, message: Message, text: str) -> bool:
-        """Add a text of an old message to its turn, without redaction. Returns False if the text must be read in full.
+        """Add a text of an old message to its turn, without redaction. Returns False if the text was not added.
 
         Turns are redacted at the end of the extraction, because most old turns are dropped before then. A long text is
-        shortened when it is added to a turn, but redaction needs the whole text. So a long text must be read in full.
+        not added here: a turn shortens it, and it must be redacted before it is shortened.
         """
         if len(text) > MAX_AGENT_CHARS or message.kind:
             return False

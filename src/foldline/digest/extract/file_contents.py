@@ -62,7 +62,7 @@ class FileContents(NamedTuple):
 class FilesInWork:
     """Collects the lines of files while messages are read. Also collects settings: lines that give a value to a name.
 
-    The two given dicts are changed in place.
+    `files` and `settings` are changed in place.
     """
 
     def __init__(self, files: dict[str, FileContents], settings: dict[tuple[str, str], tuple[str, int]]) -> None:
