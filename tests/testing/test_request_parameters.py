@@ -19,6 +19,8 @@ CLOSED = {**OPEN, "additionalProperties": False}
 OPTIONAL = {**CLOSED, "required": []}
 NESTED = {**CLOSED, "properties": {"a": {"type": "array", "items": OPEN}}}
 EDITS = {"edits": [{"type": "clear_thinking_20251015"}]}
+SAFEGUARDS = [{"type": "dangerous_tool_use", "classifier_context": {"v": 1, "permission_mode": "auto"}}]
+EFFORT = {"role": "system", "content": "Answer soon.", "output_config": {"effort": "low"}}
 
 
 def anthropic(*content: Any, **fields: Any) -> tuple[str, dict[str, Any]]:
@@ -60,6 +62,7 @@ REFUSED: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
     "a temperature above 1": (anthropic(temperature=1.5), "temperature"),
     "clearing thinking without thinking": (anthropic(context_management=EDITS), "edit_thinking"),
     "citations of one document of two": (anthropic(CITED, PLAIN), "citations"),
+    "safeguards without their header": (anthropic(safeguards=SAFEGUARDS), "field_unknown"),
     "citations with an output format": (anthropic(CITED, output_config=schema_format(CLOSED)), "citations"),
     "an open output schema": (anthropic(output_config=schema_format(OPEN)), "strict_schema"),
     "an open schema inside": (anthropic(output_config=schema_format(NESTED)), "strict_schema"),
@@ -118,7 +121,6 @@ REFUSED: dict[str, tuple[tuple[str, dict[str, Any]], str]] = {
         "thinking",
     ),
 }
-EFFORT = {"role": "system", "content": "Answer soon.", "output_config": {"effort": "low"}}
 ACCEPTED: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, ...]]] = {
     "a budget for a whole turn": (
         anthropic(tools=[TOOL], thinking={**MANUAL, "budget_tokens": 4_000}),
@@ -130,6 +132,7 @@ ACCEPTED: dict[str, tuple[tuple[str, dict[str, Any]], tuple[str, ...]]] = {
     ),
     "citations of all documents": (anthropic(CITED, CITED), ()),
     "a closed output schema": (anthropic(output_config=schema_format(CLOSED)), ()),
+    "safeguards": (anthropic(safeguards=SAFEGUARDS), ("dangerous-tool-use-2026-09-03",)),
     "an effort for one turn, as Claude Code sends it": (
         anthropic(model="claude-opus-5-5", messages=[{"role": "user", "content": "Hello"}, EFFORT]),
         ("per-turn-control-2026-07-01",),

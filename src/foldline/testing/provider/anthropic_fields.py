@@ -23,6 +23,7 @@ BETA_FIELDS: dict[str, tuple[str, ...]] = {
     "request.fallback_credit_token": ("fallback-credit-2026-06-01", "fallback-credit-2026-07-01"),
     "request.fallbacks": _FALLBACK,
     "request.mcp_servers": _MCP,
+    "request.safeguards": ("dangerous-tool-use-2026-09-03",),
     "request.thread": ("message-threads-2026-08-12",),
     "SystemMessage.clear_at": ("mid-conversation-system-clear-at-2026-08-21",),
     "SystemMessage.output_config": ("mid-conversation-output-config-2026-07-01", "per-turn-control-2026-07-01"),
@@ -60,8 +61,16 @@ BETA_TYPES: dict[str, tuple[str, ...]] = {
 BETAS = frozenset(header for headers in (*BETA_FIELDS.values(), *BETA_TYPES.values()) for header in headers)
 """All beta headers that allow a field or a type."""
 
-_SAMPLING = {"temperature": "number", "top_p": "number", "top_k": "integer"}
-"""Documented parameters that the newest SDK no longer has. Models before 4.7 accept these parameters."""
+_NOT_IN_SDK: dict[str, Any] = {
+    "temperature": "number",
+    "top_p": "number",
+    "top_k": "integer",
+    "safeguards": {"list": {"map": "any"}},
+}
+"""Fields of a request that the newest SDK does not have. Models before 4.7 accept the sampling parameters.
+
+Claude Code sends `safeguards` in its auto mode.
+"""
 
 _TYPE_NAMES = {"object": "dictionary", "array": "list", "map": "dictionary"}
 
@@ -74,13 +83,12 @@ def _check(betas: frozenset[str], endpoint: str) -> Check:
     types: dict[str, Any] = {}
     for name, entry in schema["types"].items():
         label = "request" if name in roots else name
+        known = entry["fields"] | (_NOT_IN_SDK if name in roots else {})
         fields = {
             key: _allowed(field, schema["types"], betas)
-            for key, field in entry["fields"].items()
+            for key, field in known.items()
             if f"{label}.{key}" not in BETA_FIELDS or betas.intersection(BETA_FIELDS[f"{label}.{key}"])
         }
-        if name in roots:
-            fields |= _SAMPLING
         types[name] = {"fields": fields, "required": entry["required"]}
     return compile_schema(types, schema[endpoint])
 
