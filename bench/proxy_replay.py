@@ -139,15 +139,16 @@ def without_mark(block: Any) -> Any:
 
 
 def main(argv: list[str]) -> int:
+    from foldline.policy import Policy
+    from foldline.proxy.configuration import DEFAULT_PRESET
+
     options = argparse.ArgumentParser(prog="python -m bench proxy_replay", description=__doc__)
     options.add_argument("--data", required=True, help="a folder with session files")
     options.add_argument("--sessions", type=int, default=40)
     options.add_argument("--window", type=int, default=40_000)
-    options.add_argument("--policy", default="balanced", help="the preset")
+    options.add_argument("--policy", default=DEFAULT_PRESET, help="the preset")
     options.add_argument("--requests", type=int, default=150, help="at most this many requests of a session")
     given = options.parse_args(argv)
-    from foldline.policy import Policy
-
     policy = replace(Policy.preset(given.policy), window_tokens=given.window)
     files = sorted(path for path in Path(given.data).rglob("*.jsonl*") if path.is_file())
     total, plain, worst, count = 0.0, 0.0, 0.0, 0

@@ -61,7 +61,7 @@ def test_a_wrong_rule_is_refused_with_an_explanation(text: str) -> None:
 
 def test_every_preset_is_a_valid_policy() -> None:
     assert set(presets()) == {
-        *["balanced", "thrifty", "verbatim"],
+        *["balanced", "thrifty", "proxy", "verbatim"],
         *["indus", "indus-framework", "teaparty", "ikigai", "awaken", "squidbot"],
     }
     assert all(isinstance(Policy.preset(name), Policy) for name in presets())

@@ -86,3 +86,22 @@ def test_serve_starts_answers_and_ends_with_code_0_at_a_signal(number: int, work
             assert running.wait(20) == 0
             assert running.stderr is not None
             assert "Traceback" not in running.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "policy"),
+    [
+        ([], {}, "proxy"),
+        ([], {"FOLDLINE_PRESET": "thrifty"}, "thrifty"),
+        (["--policy", "balanced"], {"FOLDLINE_PRESET": "thrifty"}, "balanced"),
+        (["--mode", "observe"], {}, "none"),
+    ],
+)
+def test_serve_names_its_policy(tmp_path: Path, arguments: list[str], environment: dict[str, str], policy: str) -> None:
+    command = [sys.executable, "-m", "foldline.cli", "serve", "--port", "0", "-u", "http://127.0.0.1:9"]
+    command += ["--ledger", str(tmp_path / "new.db"), *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=clean(**environment), text=True) as running:
+        assert running.stderr is not None
+        line = running.stderr.readline()
+        running.send_signal(signal.SIGTERM)
+    assert f", policy {policy}, ledger " in line

@@ -72,8 +72,14 @@ def serve(check: bool, as_json: bool, **given: Any) -> None:
               foldline serve -u anthropic=https://api.anthropic.com -u openai=https://api.openai.com
     """
     need_packages()
+    from foldline.proxy.configuration import DEFAULT_PRESET  # noqa: PLC0415  # heavy imports
+
     settings = load_settings(
-        policy=given["policy"], model=given["model"], window=given["window"], ledger=given["ledger"]
+        policy=given["policy"],
+        model=given["model"],
+        window=given["window"],
+        ledger=given["ledger"],
+        preset=DEFAULT_PRESET,
     )
     location = ledger_location(settings)
     if check:
@@ -94,9 +100,8 @@ def serve(check: bool, as_json: bool, **given: Any) -> None:
         if as_json:
             print_json({"address": address, "mode": mode, "ledger": str(location)})
         else:
-            click.echo(
-                f"foldline serves {address} (mode {mode}, ledger {location if mode != 'off' else 'none'})", err=True
-            )
+            policy, recorded = settings.name if mode == "fold" else "none", location if mode != "off" else "none"
+            click.echo(f"foldline serves {address} (mode {mode}, policy {policy}, ledger {recorded})", err=True)
 
     with exit_at_stop_signal():
         service.serve(

@@ -19,6 +19,8 @@ MAX_BYTES = 64 * 1024 * 1024
 This is twice the size that Anthropic accepts; other providers publish no limit.
 """
 MIN_TOKEN = 16
+DEFAULT_PRESET = "proxy"
+"""The preset of a proxy if no other is configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class ProxySettings:
     port: int = 8460
     token: str = field(default="", repr=False)
     """The token that the API under /foldline/ demands."""
-    policy: Policy = field(default_factory=lambda: Policy.preset("balanced"))
+    policy: Policy = field(default_factory=lambda: Policy.preset(DEFAULT_PRESET))
     model: str = ""
     """The model whose window and prices are used if a request names no model."""
     max_bytes: int = MAX_BYTES

@@ -73,21 +73,25 @@ def load_settings(  # noqa: PLR0913 (all are keyword-only)
     owner: str | None = None,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    preset: str = DEFAULT_PRESET,
 ) -> Settings:
-    """The effective settings for a command's flags, working folder and environment."""
+    """The effective settings for a command's flags, working folder and environment.
+
+    `preset` is the preset of the policy if neither a flag nor a file nor the environment names one.
+    """
     env = os.environ if environment is None else environment
     found = (project_file(folder or Path.cwd()), user_file(env))
     files = tuple(path for path in found if path is not None and path.is_file())
     layers = [*map(_from_file, files), _from_environment(env)]
     knobs: list[tuple[str, Mapping[str, Any]]] = [(layer.source, layer.knobs) for layer in layers]
-    name = next((str(layer["preset"]) for _, layer in reversed(knobs) if layer.get("preset")), DEFAULT_PRESET)
+    name = next((str(layer["preset"]) for _, layer in reversed(knobs) if layer.get("preset")), preset)
     if policy is not None:
         name, knobs = policy, [_policy_layer(policy)]
     if window is not None:
         knobs.append(("flag", {"window_tokens": window}))
     flags = {"model": model, "ledger": ledger, "owner": owner}
     layers.append(_Layer("flag", {name: value for name, value in flags.items() if value}, {}))
-    effective, sources = load(knobs, preset=DEFAULT_PRESET)
+    effective, sources = load(knobs, preset=preset)
     values = dict.fromkeys(KEYS, "")
     for layer in layers:
         values |= layer.values
