@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from foldline.errors import ViewTooLarge
-from foldline.message import ToolCall, assistant, system, tool, user
+from foldline.message import Message, Text, Thinking, ToolCall, assistant, system, tool, user
 from foldline.policy import Policy, presets
 from foldline.session import Session
 from support.knobs import small
@@ -29,6 +29,17 @@ class TestRefusal:
         error = raised.value
         assert error.tokens == sum(error.bill.values()) > error.limit == 300
         assert error.bill["system"] >= 100
+
+    def test_the_bill_has_no_thinking_that_the_provider_drops(self) -> None:
+        made = Session(model="gpt-5", policy=Policy.preset("verbatim").but(window_tokens=300, reply_tokens=0))
+        thought = Message(role="assistant", parts=(Thinking(text="hm " * 900, signature="c2ln"), Text(text="a" * 900)))
+        made.add(user("u" * 900), thought, user("v" * 900))
+        with pytest.raises(ViewTooLarge) as raised:
+            made.view()
+        error = raised.value
+        assert error.tokens == sum(error.bill.values())
+        assert all(amount >= 0 for amount in error.bill.values())
+        assert error.bill["history"] < 900
 
 
 class TestBill:

@@ -23,6 +23,7 @@ from foldline.plan.gate import Need, gate
 from foldline.plan.plan import DIGEST_SHARE, MARKER_TOKENS
 from foldline.policy import Policy, Rule
 from foldline.session import Session
+from foldline.view.bound_thinking import without_thinking
 from foldline.view.compose import View
 from foldline.wire.formats import REQUEST_FORMATS
 from foldline.wire.validate import check
@@ -37,8 +38,12 @@ def conversations() -> st.SearchStrategy[list[Message]]:
 
 
 def size_of(session: Session, view: View) -> int:
-    """The size of a view, counted anew."""
-    return session.state.tools + sum(session.size(message) for message in view.messages)
+    """The size of a view, counted anew. Thinking of earlier turns does not count if the provider drops it."""
+    counted = list(view.messages)
+    if session.state.setup.model.drops_thinking:
+        newest = max((index for index, message in enumerate(counted) if message.is_prompt), default=0)
+        counted[:newest] = map(without_thinking, counted[:newest])
+    return session.state.tools + sum(map(session.size, counted))
 
 
 # Sendable

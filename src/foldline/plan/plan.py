@@ -15,7 +15,7 @@ from typing import NamedTuple
 from foldline.fold import Fold
 from foldline.message import NOTE, Message
 from foldline.plan import cut as cutting
-from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, bound, gate
+from foldline.plan.gate import HIDDEN, NOTHING_DUE, Load, Need, Verdict, bound, gate, scale_blocks
 from foldline.plan.prune import Size, largest_first, smallest_form, stubs_at_fold
 from foldline.plan.remedy import can_fold, too_large
 from foldline.plan.timeline import Timeline
@@ -68,7 +68,8 @@ def plan(timeline: Timeline, load: Load, policy: Policy, size: Size, *, verdict:
         fits = partial(_fits, timeline, size)
         tokens = max(load.request, load.upper)
         draft = _FoldDraft(timeline, load, policy, size)
-        raise too_large(load, policy, blocks=draft.blocks(), tokens=tokens, fits=fits, pins=draft.pins())
+        blocks = scale_blocks(draft.blocks(), load.request, hidden=0)  # without thinking that the provider drops
+        raise too_large(load, policy, blocks=blocks, tokens=tokens, fits=fits, pins=draft.pins())
     return fold_now(timeline, verdict, load, policy, size)
 
 
