@@ -1,8 +1,9 @@
 """Runs real clients through the proxy, with several folds, against the strict simulated provider.
 
 The clients are Codex, opencode, Gemini CLI, aider, and the SDKs of Anthropic and OpenAI for Node. Each client that is
-installed sends about 60 requests in a small window. Nothing leaves the machine. The number of requests, folds and
-refused requests is printed. The exit status is 1 if the provider refused a request that the proxy had folded, or if it
+installed sends about 60 requests in a small window, through the proxy and without it. Nothing leaves the machine. The
+number of requests, folds and refused requests is printed, and the number of printed lines that differ because of the
+proxy. The exit status is 1 if a line differs, if the provider refused a request that the proxy had folded, or if it
 refused more requests than without the proxy. Gemini CLI itself sends some invalid requests, which Google refuses too:
 its loop detection sends the newest part of the history, which begins with a call and ends with an unanswered call.
 
@@ -15,18 +16,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
 SECONDS = 600
 STEPS = 62
 _WHY = "why is that so? " * 30
+_VARYING = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\dT[\d:.Z-]+|\b\d{1,3}(?:,\d{3})+\b"
+)
+"""What differs between any two runs of a client: colors, ids, times, and sums of tokens."""
+_OF_A_RUN = ("foldline:", "[STARTUP]")
+"""Lines of `foldline run`, and lines about the time that a start took."""
 
 
 class ClientRun(NamedTuple):
@@ -136,25 +145,34 @@ def play(name: str, place: Path, *, directly: bool = False) -> tuple[subprocess.
         return done, list(provider.requests)
 
 
-def run(name: str, place: Path, dump: str = "") -> bool:
-    """Run a client through the proxy. Returns True if it ended normally and no request was refused because of the
-    proxy.
+def shown(done: subprocess.CompletedProcess[str], place: Path) -> list[str]:
+    """The lines that a client printed, without what differs between any two runs."""
+    lines = (done.stdout + done.stderr).replace(str(place), "").splitlines()
+    return [_VARYING.sub("", line).rstrip() for line in lines if not line.startswith(_OF_A_RUN)]
 
-    If the provider refused a request that the proxy had not folded, the client is run again without the proxy. Errors
-    that also occur without the proxy are the client's own.
+
+def run(name: str, place: Path, dump: str = "") -> bool:
+    """Run a client through the proxy and without it. Returns True if it ended normally, printed the same lines, and no
+    request was refused because of the proxy.
+
+    Errors that also occur without the proxy are the client's own.
     """
     import foldline
     from foldline.digest.markup import SESSION
 
     done, requests = play(name, place / "proxy")
+    alone, plain = play(name, place / "plain", directly=True)
     refused = [request for request in requests if request.error]
     folded = [request for request in refused if SESSION.header in str(request.body)]
-    own: Counter[str] = Counter()
-    if len(refused) > len(folded):
-        own = Counter(str(request.error) for request in play(name, place / "direct", directly=True)[1] if request.error)
+    own = Counter(str(request.error) for request in plain if request.error)
     caused = Counter(str(request.error) for request in refused) - own
+    lines = unified_diff(shown(alone, place / "plain"), shown(done, place / "proxy"), n=0, lineterm="")
+    differing = [line for line in lines if not line.startswith(("---", "+++", "@@"))]
     print(f"{name}: exit {done.returncode}, {len(requests)} requests, {len(refused)} refused, {len(folded)} of them "
-          f"folded, {sum(own.values())} refused without the proxy; {done.stderr.strip()[-160:]}")  # fmt: skip
+          f"folded, {own.total()} refused without the proxy, {len(differing)} visible differences; "
+          f"{done.stderr.strip()[-160:]}")  # fmt: skip
+    for line in differing[:5]:
+        print(f"  differs: {line[:160]}")
     for one in refused[:3]:
         print(f"  refused: {one.error}")
         if dump:
@@ -162,7 +180,7 @@ def run(name: str, place: Path, dump: str = "") -> bool:
     with foldline.open(place / "proxy" / "ledger.db") as opened:
         for info in opened.sessions():
             print(f"  session with {info.messages} messages and {info.folds} folds")
-    return done.returncode == 0 and not folded and not caused
+    return done.returncode == 0 and not folded and not caused and not differing
 
 
 def main(argv: list[str]) -> int:

@@ -67,7 +67,8 @@ def work(home: Path, provider: SimulatedProvider, *options: str, command: str = 
             return {}
 
         for turn in range(2):
-            thought = ScriptedReply(calls=(("read", {"path": "a.txt"}),), thinking=f"I think {turn}.")
+            calls = (("read", {"path": "a.txt"}),) * (turn + 1)  # parallel calls in the second turn
+            thought = ScriptedReply(calls=calls, thinking=f"I think {turn}.")
             provider.script(thought, f"{turn}: {TEXT}")
             send("prompt", "agent_end", message=f"Which port? {turn}")
         is_compacted = bool(send("compact", "response").get("success"))
