@@ -221,9 +221,10 @@ class SessionName(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  # click's signature
         """The sessions whose names begin with `incomplete`; none if the ledger cannot be opened."""
-        flags = {name: ctx.params.get(name) for name in ("ledger", "owner")}
+        ledger, owner = ctx.params.get("ledger"), ctx.params.get("owner")
         try:
-            with open_ledger(ledger_location(load_settings(**flags)), wait_s=COMPLETION_WAIT_SECONDS) as found:
+            location = ledger_location(load_settings(ledger=ledger, owner=owner))
+            with open_ledger(location, wait_s=COMPLETION_WAIT_SECONDS) as found:
                 return [CompletionItem(info.name) for info in found.sessions() if info.name.startswith(incomplete)]
         except FoldlineError:
             return []
