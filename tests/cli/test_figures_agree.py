@@ -39,10 +39,26 @@ def codex_rollout() -> str:
     return "\n".join(map(json.dumps, lines))
 
 
+def one_usage_figure() -> str:
+    """A Claude Code session with one reply, whose request was much larger than the messages in the file."""
+    usage = {"input_tokens": 18_000, "output_tokens": 50}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/w/a.py"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a line of code in a long file\n" * 280}
+    reply = {"id": "msg_1", "model": "claude-sonnet-4-5", "content": [call], "usage": usage}
+    contents: list[dict[str, Any]] = [{"content": "Fix the parser."}, reply, {"content": [result]}]
+    lines = []
+    for number, content in enumerate(contents):
+        role = "assistant" if "usage" in content else "user"
+        ids = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "s"}
+        lines.append({"type": role, **ids, "message": {"role": role, **content}})
+    return "\n".join(map(json.dumps, lines))
+
+
 FILES: dict[str, Callable[[], str]] = {
     "an agent that compacted": lambda: claude_code_session(old=40, new=9, words=40),
     "a codex rollout": codex_rollout,
     "a pi session": SESSIONS["pi"],
+    "one usage figure": one_usage_figure,
 }
 
 
@@ -142,3 +158,20 @@ def test_usage_replay_and_the_page_count_the_same_requests(name: str, tmp_path: 
     with library.open(ledger) as opened:
         branch = opened.store.session("session", "main")
         assert len(RequestWindow(SessionReader(opened.store, branch)).rows()) == used
+
+
+@pytest.mark.parametrize("window", ["200000", "40000", "30000", "26000", "22000"])
+def test_the_window_does_not_change_what_one_usage_figure_proves(window: str, tmp_path: Path) -> None:
+    file, ledger = tmp_path / "session.jsonl", str(tmp_path / "a.db")
+    file.write_text(one_usage_figure())
+    whole = report("inspect", str(file))
+    seen = report("inspect", str(file), "-w", window)
+    assert seen["tokens"] == whole["tokens"] > seen["reported"] == 18_000
+    assert seen["blocks"]["hidden"] == whole["blocks"]["hidden"] > 17_000
+    report("import", str(file), "--ledger", ledger, "-w", window)
+    assert report("show", "--ledger", ledger)["tokens"] == whole["tokens"]
+    fits = window not in ("26000", "22000")
+    assert (seen["fold"]["need"] != "HARD") == fits
+    folded = foldline("fold", str(file), "-o", str(tmp_path / "out.jsonl"), "-w", window)
+    assert (folded.returncode == 0) == fits
+    assert (foldline("replay", str(file), "-w", window).returncode == 0) == fits

@@ -459,3 +459,23 @@ def test_a_question_that_was_answered_is_found() -> None:
     session = Session()
     session.add(user("What is the gRPC port?"), assistant("It is 50977."))
     assert "What is the gRPC port?" in str(session.recall("gRPC port"))
+
+
+@pytest.mark.parametrize("query", ["billing port", "which port does billing use?", "what is the billing port number"])
+@pytest.mark.parametrize("setting", ["BILLING_PORT = 7341", "billing_port: 7341", "billingPort: 7341"])
+@pytest.mark.parametrize("lines", [0, 30, 100])
+def test_a_prompt_with_the_words_of_a_setting_does_not_hide_the_result_with_the_setting(
+    query: str, setting: str, lines: int
+) -> None:
+    session = Session(model="claude-sonnet-5", tools=[])
+    session.add({"role": "user", "content": "Port the billing service to asyncio."})
+    more = "".join(f"LIMIT_{number} = {number}\n" for number in range(lines))
+    files = {"a.py": "import os\n", "config.py": f"DEBUG = False\n{more}{setting}\n{more}", "b.py": "import json\n"}
+    for name, body in files.items():
+        call = {"type": "tool_use", "id": name, "name": "bash", "input": {"command": f"cat src/{name}"}}
+        session.add({"role": "assistant", "content": [call]})
+        session.add({"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": body}]})
+    session.add({"role": "assistant", "content": "I have read the files."})
+    session.add({"role": "user", "content": "Go on."})
+    session.add({"role": "assistant", "content": "Done."})
+    assert setting in str(session.recall(query))

@@ -11,7 +11,15 @@ import click
 
 from foldline.cli.shared import options
 from foldline.cli.shared.files import STDOUT, read_conversation, refuse_to_overwrite, write_file
-from foldline.cli.shared.ledger_choice import LedgerLocation, SessionName, choose_session, ledger_options, open_ledger
+from foldline.cli.shared.ledger_choice import (
+    LedgerLocation,
+    SessionName,
+    any_owner_option,
+    choose_session,
+    find_owner,
+    ledger_options,
+    open_ledger,
+)
 from foldline.cli.shared.output import console, print_json
 from foldline.cli.shared.settings import Settings
 from foldline.cli.shared.transcript_import import transcript_session
@@ -33,6 +41,7 @@ from foldline.session.native_compaction import fold_at_native_summary
 @click.option("--branch", default=MAIN, show_default=True, help="Branch of the session.")
 @options.conversation_option("If the session file has several conversations, use the one with this number.")
 @options.format_option
+@any_owner_option
 @ledger_options
 @options.policy_options
 @options.output_options(
@@ -80,7 +89,7 @@ def _copy_of(source: str, location: LedgerLocation, *, settings: Settings, **fla
     if Path(source).is_file():
         found = read_conversation(source, flags["format"], flags["conversation"])
         return transcript_session(found.transcript, settings)
-    with open_ledger(location) as ledger:
+    with open_ledger(find_owner(location, source, all_owners=flags["all_owners"])) as ledger:
         choice = choose_session(ledger, session=source, branch=flags["branch"])
         stored = ledger.session(choice.info.name, branch=choice.branch.name)
         copy = Session(model=settings.model(stored.model.name), policy=settings.policy, format=stored.format)

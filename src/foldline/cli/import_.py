@@ -21,6 +21,7 @@ from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths, is_export, read_transcripts
 from foldline.cli.shared.ledger_choice import LedgerLocation, ledger_options, open_ledger
 from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress
+from foldline.cli.shared.owner_names import owner_to_write
 from foldline.cli.shared.settings import Settings
 from foldline.cli.shared.transcript_import import add_transcript
 from foldline.errors import FoldlineError, InputError
@@ -60,7 +61,8 @@ def import_(files: tuple[str, ...], location: LedgerLocation, settings: Settings
     skipped: list[dict[str, str]] = []
     if location.missing:
         _refuse_unreadable(named, flags["format"])
-    with open_ledger(location, create=True) as target, progress(len(named) + len(inside), "files") as tick:
+    opened = open_ledger(location, create=True, owner_of=owner_to_write)
+    with opened as target, progress(len(named) + len(inside), "files") as tick:
         for file in (*named, *inside):
             try:
                 done += _import_file(target, file, settings, flags)

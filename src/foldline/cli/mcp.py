@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from foldline.cli.shared.ledger_choice import LedgerLocation, choose_session, open_ledger, session_options
+from foldline.cli.shared.owner_names import existing_owner, owner_to_wait_for
 from foldline.errors import InputError
 from foldline.plan.gate import Load
 from foldline.session import Ledger, Session
@@ -33,7 +34,8 @@ def mcp(location: LedgerLocation, compact: bool, **flags: Any) -> None:
     from foldline.watch.interventions import compact_tool  # noqa: PLC0415
 
     observed = [compact_tool("mcp")] if compact else []
-    with open_ledger(location, create=location.source == "default") as ledger:
+    owner_of = owner_to_wait_for if flags["session"] is None else existing_owner
+    with open_ledger(location, create=location.source == "default", owner_of=owner_of) as ledger:
         if flags["session"] is None:
             serve(LastUsedSession(ledger, flags["branch"]), observed)
             return

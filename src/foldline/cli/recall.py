@@ -97,8 +97,7 @@ def _recall_anywhere(
     location: LedgerLocation, question: str, wanted: Handle | None, tokens: int, *, all_owners: bool
 ) -> _Answer:
     """Recall in all sessions of the owner, or of every owner."""
-    place = location if all_owners else find_owner(location, None, all_owners=False)
-    with open_stores(place, all_owners=all_owners) as stores:
+    with open_stores(location, all_owners=all_owners) as stores:
         if wanted is not None:
             store = next((store for store in stores if has_segment(store, wanted)), stores[0])
             return _Answer(fetch(store, Head(), wanted, tokens))

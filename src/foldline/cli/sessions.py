@@ -11,7 +11,6 @@ from foldline import ledger
 from foldline.cli.shared import options
 from foldline.cli.shared.ledger_choice import (
     LedgerLocation,
-    find_owner,
     ledger_options,
     open_ledger,
 )
@@ -37,13 +36,13 @@ def sessions(location: LedgerLocation, all_owners: bool, as_json: bool) -> None:
               foldline sessions --ledger agent.db --json
               foldline sessions --all-owners
     """
-    location = location if all_owners else find_owner(location, None, all_owners=False)
     with open_ledger(location) as opened:
         every = owned_sessions(opened.store)
-        own = [OwnedSession(location.owner, info) for info in opened.sessions()]
+        owner = opened.store.owner
+        own = [OwnedSession(owner, info) for info in opened.sessions()]
         listed = every if all_owners else own
         rows = [_row(opened.store, one) for one in listed]
-    others = [one for one in every if one.owner != location.owner]
+    others = [one for one in every if one.owner != owner]
     if as_json:
         print_json({"ledger": str(location), "sessions": rows, "of_other_owners": len(others)})
         return

@@ -32,9 +32,10 @@ def verify(all_owners: bool, location: LedgerLocation, as_json: bool) -> None:
     """
     with open_stores(location, all_owners=all_owners) as stores, spinner("reading every message"):
         faults = [(store.owner, fault) for store in stores for fault in store.verify()]
-        count = sum(len(store.sessions()) for store in stores)
         checked = {store.owner for store in stores}
-        others = sum(one.owner not in checked for store in stores[:1] for one in owned_sessions(store))
+        owned = [one for store in stores[:1] for one in owned_sessions(store)]
+        count = len(owned) if all_owners else len(stores[0].sessions())
+        others = sum(one.owner not in checked for one in owned)
     if as_json:
         rows = [{"owner": owner, **asdict(fault)} for owner, fault in faults]
         print_json(

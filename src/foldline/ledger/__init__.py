@@ -17,7 +17,6 @@ from foldline.errors import InputError, check_type
 from foldline.ledger import branches as branch_table
 from foldline.ledger import schema
 from foldline.ledger.address import SERVER_SCHEMES, check_address
-from foldline.ledger.chains import Tenant
 from foldline.ledger.connections import Connection, ConnectionPool, Database
 from foldline.ledger.group_commit import GroupCommit
 from foldline.ledger.index_feed import MessageIndex
@@ -50,7 +49,7 @@ def open(  # noqa: A001, PLR0913  # called as ledger.open; all but one are keywo
         _upgrade(pool)
         if groups_commits and not pool.database.lock_writers:
             pool.group_commit = GroupCommit(pool.write)
-        return Store(pool, _tenant(pool, owner), clock=clock, index=index)
+        return Store(pool, owner, clock=clock, index=index)
     except BaseException:
         pool.close()
         raise
@@ -71,8 +70,7 @@ def schema_version(url: str | PathLike[str], *, wait_s: float = 10.0) -> int:
 def for_owner(store: Store, owner: str) -> Store:
     """A store of the same ledger for another tenant. `owner` is the tenant id."""
     branch_table.check_name("an owner", owner)
-    pool = store.tx.pool
-    return Store(pool, _tenant(pool, owner), clock=store.tx.clock, index=store.index)
+    return Store(store.tx.pool, owner, clock=store.tx.clock, index=store.index)
 
 
 def owners(store: Store) -> tuple[str, ...]:
@@ -125,11 +123,3 @@ def _upgrade(pool: ConnectionPool) -> None:
 
     while pool.write(migrate_one):
         pass
-
-
-def _tenant(pool: ConnectionPool, name: str) -> Tenant:
-    """The tenant with this name. If the ledger does not have the tenant yet, its row is inserted."""
-    find, insert = "SELECT id FROM owners WHERE name = ?", "INSERT INTO owners (name) VALUES (?) ON CONFLICT DO NOTHING"
-    while not (rows := pool.read(lambda connection: connection.run(find, (name,)))):
-        pool.write(lambda connection: connection.run(insert, (name,)))
-    return Tenant(rows[0][0], name)

@@ -31,6 +31,10 @@ FROM messages m WHERE m.owner = ? AND m.segment = ? AND m.position >= ? AND m.po
 """Query for the messages of a segment, each with its newest metadata."""
 
 
+NO_TENANT = 0
+"""The id of a tenant that has no row in the table of tenants yet. The ids in the table begin with 1."""
+
+
 class Tenant(NamedTuple):
     """One tenant: its id in the tables, and the name that the caller gave it."""
 

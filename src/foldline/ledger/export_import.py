@@ -44,7 +44,7 @@ def export(tx: Transactions, sessions: Iterable[str] | None = None) -> Iterator[
         for branch in branches:
             yield from _logs(connection, tx, branch)
 
-    return tx.pool.snapshot(lines)
+    return tx.snapshot(lines)
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -139,6 +139,7 @@ def load(tx: Transactions, lines: Iterable[str], index: MessageIndex | None = No
         reader.flush()
         return reader.written
 
+    tx.add_owner()
     written = tx.pool.write(work)
     if index is not None:
         catch_up(tx, index)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from foldline.errors import Conflict, LedgerBusy
 from foldline.fold import Fold
 from foldline.ledger import branches as branch_table
-from foldline.ledger.chains import ChainPosition, Tenant
+from foldline.ledger.chains import NO_TENANT, ChainPosition, Tenant
 from foldline.ledger.connections import Connection, ConnectionLost, ConnectionPool, Values, WriteConflict
 from foldline.ledger.message_keys import ROOT, link
 from foldline.ledger.records import Branch, FoldReference, Head, LogEntry
@@ -50,16 +50,40 @@ class NewEntry(NamedTuple):
 class Transactions:
     """Runs the transactions of one tenant. A transaction is retried if the retry is safe."""
 
-    def __init__(self, pool: ConnectionPool, owner: Tenant, clock: Callable[[], float] | None) -> None:
-        self.pool, self.owner, self.clock = pool, owner, clock
+    def __init__(self, pool: ConnectionPool, owner: str, clock: Callable[[], float] | None) -> None:
+        self.pool, self.owner, self.clock = pool, Tenant(NO_TENANT, owner), clock
         self.for_update = pool.database.for_update
+
+    def find_owner(self) -> None:
+        """Look up the id of the tenant, if it is not known yet. A tenant without a row has no sessions."""
+        if self.owner.id == NO_TENANT:
+            sql, name = "SELECT id FROM owners WHERE name = ?", self.owner.name
+            if rows := self._read(lambda connection: connection.run(sql, (name,))):
+                self.owner = Tenant(rows[0][0], name)
+
+    def add_owner(self) -> None:
+        """Insert the row of the tenant, if the ledger does not have it. Only a write of the tenant calls this."""
+        self.find_owner()
+        if self.owner.id == NO_TENANT:
+            sql, name = "INSERT INTO owners (name) VALUES (?) ON CONFLICT DO NOTHING", self.owner.name
+            self.pool.write(lambda connection: connection.run(sql, (name,)))
+            self.find_owner()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which only reads. If the connection is lost, run `work` once more on a new connection."""
+        self.find_owner()
+        return self._read(work)
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
         try:
             return self.pool.read(work)
         except ConnectionLost:
             return self.pool.read(work)
+
+    def snapshot(self, work: Callable[[Connection], Iterator[T]]) -> Iterator[T]:
+        """Yield the items that `work` yields. All its statements see the same snapshot of the database."""
+        self.find_owner()
+        return self.pool.snapshot(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction.
@@ -67,6 +91,7 @@ class Transactions:
         After a conflict, `work` runs again. If the connection is lost, `work` runs once more. So `work`
         must be idempotent.
         """
+        self.find_owner()
         lost, group = False, self.pool.group_commit
         write = self.pool.write if group is None else group.write
         for _ in range(ATTEMPTS):

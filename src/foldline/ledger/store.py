@@ -16,7 +16,7 @@ from foldline.errors import Conflict, InputError
 from foldline.fold import Fold
 from foldline.ledger import branches as branch_table
 from foldline.ledger import chains, export_import, log, retention, verify
-from foldline.ledger.chains import ChainPosition, ChainWriter, Tenant
+from foldline.ledger.chains import ChainPosition, ChainWriter
 from foldline.ledger.connections import Connection, ConnectionPool, Values
 from foldline.ledger.index_feed import MessageIndex, add_unindexed
 from foldline.ledger.jobs import Claim, Jobs
@@ -55,7 +55,7 @@ class Store:
     def __init__(
         self,
         pool: ConnectionPool,
-        owner: Tenant,
+        owner: str,
         *,
         clock: Callable[[], float] | None = None,
         index: MessageIndex | None = None,
@@ -85,6 +85,7 @@ class Store:
             raise InputError(f"session {name!r} has no branch {branch!r}", hint="create it with branch()")
         if not name.strip():
             raise InputError("a session needs a name", hint='pass a text such as "ticket-42"')
+        self.tx.add_owner()
         return self.tx.write(
             lambda connection: branch_table.begin_session(connection, self.tx.owner, name, self.tx.now(connection))
         )
@@ -100,9 +101,10 @@ class Store:
     def fork(self, branch: Branch, name: str, *, at: int | None = None) -> Branch:
         """Create a branch that shares the first `at` messages of `branch` (default: all), with their folds and pins."""
         branch_table.check_name("a branch", name)
-        owner, op = self.tx.owner, log.new_operation_id()
+        op = log.new_operation_id()
 
         def work(connection: Connection) -> Branch:
+            owner = self.tx.owner
             before, now = self.tx.lock(connection, branch), self.tx.now(connection)
             length = _check_length(before, before.length if at is None else at)
             known = branch_table.find(connection, owner, branch.session, name)
@@ -199,11 +201,12 @@ class Store:
 
         Traces are compared, so the bytes may differ.
         """
-        owner = self.tx.owner
-        traces = list(accumulate(messages, lambda before, message: trace(owner.name, before, message), initial=ROOT))
+        traces = list(accumulate(messages, lambda before, message: trace(self.owner, before, message), initial=ROOT))
         sql = "SELECT segment, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
 
         def work(connection: Connection) -> KnownHistory | None:
+            owner = self.tx.owner
+
             def is_stored(count: int) -> bool:
                 return traces[count] == ROOT or bool(connection.run(sql, (owner.id, traces[count])))
 

@@ -34,7 +34,7 @@ def verify(tx: Transactions) -> Iterator[IntegrityFault]:
                     raise
                 yield IntegrityFault(where=where, what=error.message)
 
-    return tx.pool.snapshot(faults)
+    return tx.snapshot(faults)
 
 
 def _parts(connection: Connection, tx: Transactions) -> Iterator[tuple[str, Iterator[IntegrityFault]]]:

@@ -91,8 +91,8 @@ class Candidates(NamedTuple):
     own_scores: list[float]
     """The score of each message, without the scores of its neighbours."""
     scores: list[float]
-    matches: Collection[int]
-    """The ids of the messages that contain a term of the query."""
+    matches: Mapping[int, float]
+    """Maps the id of each message that contains terms of the query to the sum of these terms' scores."""
     phrase_counts: Mapping[int, int]
     """For each message id, the number of phrases of the query that the message contains verbatim. Other messages are
     left out.

@@ -74,12 +74,13 @@ class PassageBuilder:
 
         A message that has only tool calls or results is shown only in two cases:
 
-        - The message itself matches well.
+        - The message itself matches well, or it is a full match (see `ranking.FULL_MATCH`).
         - It is the result of a call that is shown. If the call matches well, the result is ranked directly after the
           call. Otherwise, the result is ranked last, so it is shown only if tokens are left.
         """
         docs, own, known = self.known.docs, self.known.own_scores, self.known
-        order, at_length = ranking.worth_showing(docs, own, known.scores, OTHER_CHARS)
+        full = ranking.full_matches([known.matches.get(doc.id, 0.0) for doc in docs])
+        order, at_length = ranking.worth_showing(docs, own, known.scores, OTHER_CHARS, full)
         first = [at for at, doc in enumerate(docs) if doc.id in known.phrase_counts]
         first.sort(key=lambda at: (-known.phrase_counts[docs[at].id], -known.scores[at], -docs[at].id))
         order = [*first, *(at for at in order if docs[at].id not in known.phrase_counts)]
@@ -93,7 +94,7 @@ class PassageBuilder:
         for at in (*at_length, *first[: ranking.LONG_REPLIES]):
             chars[at] = LONG_REPLY_CHARS
         least = ranking.REPLY_FLOOR * max(own, default=0.0)
-        weak = {at for at in order if own[at] < least and docs[at].id not in known.phrase_counts}
+        weak = {at for at in order if own[at] < least and docs[at].id not in known.phrase_counts} - full
         weak -= {one for at in results.keys() - weak for one in results[at]}
         chosen = self._choose(order, chars)
         empty = self._without_words(weak & set(chosen))

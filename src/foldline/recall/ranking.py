@@ -8,7 +8,7 @@ constants were fitted on one half of the questions of `bench recall`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import exp, log, sqrt
 from typing import NamedTuple
@@ -55,6 +55,11 @@ LONG_REPLIES = 2
 REPLY_FLOOR = 0.6
 """Long replies and tool results beyond `LONG_REPLIES` are shown only if they have at least this share of the best
 score.
+"""
+FULL_MATCH = 0.6
+"""A message is a full match if the terms of the query that it contains have at least this share of the score of the
+terms in any other message. A full match is never too weak to be shown: a short prompt with the same words scores many
+times higher, but a long tool result may have the answer.
 """
 
 _QUESTION_WORDS = frozenset(terms("what which who whom whose when where why how many much please remind tell did does"))
@@ -239,24 +244,32 @@ def expansion_weights(
     return {term: value * scale for term, value in best}
 
 
+def full_matches(term_sums: Sequence[float]) -> set[int]:
+    """The full matches (see `FULL_MATCH`), as indexes. `term_sums` has the sum of each message's term scores."""
+    least = FULL_MATCH * max(term_sums, default=0.0)
+    return {at for at, total in enumerate(term_sums) if total >= least > 0}
+
+
 def worth_showing(
-    docs: Sequence[Document], own: Sequence[float], scores: Sequence[float], long_chars: int
+    docs: Sequence[Document], own: Sequence[float], scores: Sequence[float], long_chars: int, full: Collection[int]
 ) -> tuple[list[int], list[int]]:
     """The messages to show, best first, and the long replies among them that are shown at length.
 
     Messages are given as indexes into `docs`. `own` do not include the scores of neighbours. A message that does not
     contain a match is shown only if it is short. It must also be between matches or beside a match of the same turn. A
-    message without text is never shown.
+    message without text is never shown. `full` are the full matches. They are shown even if their scores are low, and
+    they are the first that are shown at length.
     """
     best = max(scores, default=0.0)
     between = map(min, *_neighbour_squares(docs, own))
     in_turn = map(sum, zip(*_neighbour_squares(docs, own, across_turns=False), strict=True))
     context = [sqrt(max(pair)) for pair in zip(between, in_turn, strict=True)]
     shares = [score if mine else around for score, mine, around in zip(scores, own, context, strict=True)]
-    wanted = [at for at, share in enumerate(shares) if share > 0 and share >= FLOOR * best and docs[at].size]
+    strong = {at for at, share in enumerate(shares) if share >= FLOOR * best}.union(full)
+    wanted = [at for at, share in enumerate(shares) if at in strong and share > 0 and docs[at].size]
     order = sorted(wanted, key=lambda at: (-scores[at], -docs[at].id))
     long_ones = [at for at in order if not docs[at].is_prompt and docs[at].size > long_chars]
-    at_length = [at for at in long_ones if own[at] > 0][:LONG_REPLIES]
+    at_length = sorted([at for at in long_ones if own[at] > 0], key=lambda at: at not in full)[:LONG_REPLIES]
     weak = {at for at in long_ones if not own[at] or scores[at] < REPLY_FLOOR * best} - set(at_length)
     return [at for at in order if at not in weak], at_length
 

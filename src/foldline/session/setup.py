@@ -53,6 +53,12 @@ class Setup:
     """
     extra: int
     """Tokens of each request that are neither in messages nor in tools."""
+    trusts_first_usage: bool
+    """Whether a first usage figure that shows many hidden tokens counts without a second figure that confirms it.
+
+    This is so if the messages are from a recorded file: no later figure may come, and the size of the recorded request
+    does not depend on the window of this session.
+    """
     counter: Counter
     framing: Framing
     measured: bool
@@ -85,6 +91,8 @@ class Setup:
             row["format"] = self.format
         if self.extra:
             row["extra"] = self.extra
+        if self.trusts_first_usage:
+            row["trusts_first_usage"] = True
         return row
 
 
@@ -106,6 +114,7 @@ def setup(  # noqa: PLR0913 (all are keyword-only)
     definitions: tuple[Any, ...] | None = None,
     format: str | None = None,
     extra_tokens: int | None = None,
+    trusts_first_usage: bool | None = None,
     counter: Counter | None = None,
 ) -> Setup:
     """The setup for stored settings, changed by the arguments that are given.
@@ -162,6 +171,7 @@ def setup(  # noqa: PLR0913 (all are keyword-only)
         stored_tools_key=stored_key if tools is None else tools_key,
         has_recall=row.get("recall", False) if tools is None else has_recall_tool(definitions or ()),
         extra=row.get("extra", 0) if extra_tokens is None else extra_tokens,
+        trusts_first_usage=row.get("trusts_first_usage", False) if trusts_first_usage is None else trusts_first_usage,
         counter=counter,
         framing=framing,
         measured=measured,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from itertools import chain
+from math import inf
 from typing import Any
 
 from foldline.fold import Digest, Fold, Target
@@ -95,7 +96,8 @@ class State:
     def _new_gauge(self, calibration: Calibration) -> Gauge:
         rules = [rule for rule in self.policy.rules if rule.basis == "request" and rule.action in {"fold", "clip"}]
         fold_at = min([self.usable, *(limit(rule, self.usable) for rule in rules)])
-        return Gauge(calibration=calibration, limit=fold_at, is_exact=self._counter.exact)
+        most = inf if self.setup.trusts_first_usage else fold_at
+        return Gauge(calibration=calibration, limit=most, is_exact=self._counter.exact)
 
     @property
     def version(self) -> Version:

@@ -108,6 +108,7 @@ def session_of(  # noqa: PLR0913  # all but one are keyword-only
         record=record,
         name=name,
     )
+    session.reload(trusts_first_usage=True)
     fill_session(session, transcript)
     return session
 

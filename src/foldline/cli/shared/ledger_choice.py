@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -23,9 +23,9 @@ from foldline import ledger
 from foldline.cli.shared.output import printable
 from foldline.cli.shared.owner_names import (
     CANDIDATES,
+    existing_owner,
     matching_names,
     owned_sessions,
-    owner_by_name,
     owner_label,
     owner_prefix,
 )
@@ -108,8 +108,17 @@ def make_default_folder(location: LedgerLocation) -> None:
 
 
 @contextmanager
-def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float | None = None) -> Iterator[Ledger]:
-    """Open a ledger for a `with` block. A missing ledger is created only with `create`."""
+def open_ledger(
+    location: LedgerLocation,
+    *,
+    create: bool = False,
+    wait_s: float | None = None,
+    owner_of: Callable[[Store, str], str] = existing_owner,
+) -> Iterator[Ledger]:
+    """Open a ledger for a `with` block. A missing ledger is created only with `create`.
+
+    `owner_of` finds the owner for the name in the location. The name may be a displayed name, or its beginning.
+    """
     wait = WAIT_SECONDS if wait_s is None else wait_s
     if create:
         make_default_folder(location)
@@ -117,8 +126,10 @@ def open_ledger(location: LedgerLocation, *, create: bool = False, wait_s: float
         raise InputError(
             f"there is no ledger at {location}", hint="create one with foldline import FILE, or use --ledger"
         )
-    with Ledger(ledger.open(location.url, owner=location.owner, index=TextIndex(), wait_s=wait)) as opened:
-        yield opened
+    with closing(ledger.open(location.url, index=TextIndex(), wait_s=wait)) as store:
+        owner = owner_of(store, location.owner) if location.owner else ""
+        with Ledger(ledger.for_owner(store, owner)) as opened:
+            yield opened
 
 
 def choose_session(opened: Ledger, *, session: str | None, branch: str, **_: Any) -> SessionChoice:
@@ -129,7 +140,7 @@ def choose_session(opened: Ledger, *, session: str | None, branch: str, **_: Any
     """
     infos = opened.sessions()
     if not infos:
-        raise _no_sessions(opened.store)
+        raise no_sessions(opened.store)
     info = infos[0] if session is None else session_by_name(opened.store, infos, session)
     branches = opened.store.branches(info.name)
     tip = next((one for one in branches if one.name == branch), None)
@@ -157,7 +168,8 @@ def session_by_name(store: Store, infos: tuple[SessionInfo, ...], name: str) -> 
     raise unknown_session(name)
 
 
-def _no_sessions(store: Store) -> InputError:
+def no_sessions(store: Store) -> InputError:
+    """The error for an owner without sessions."""
     if others := len(owned_sessions(store)):
         what = f"the ledger has no sessions of the owner {owner_label(store.owner)!r}, but {others:,} of other owners"
         hint = "add --all-owners, or name an owner with --owner; foldline sessions --all-owners lists the owners"
@@ -166,19 +178,15 @@ def _no_sessions(store: Store) -> InputError:
 
 
 def find_owner(location: LedgerLocation, session: str | None, *, all_owners: bool) -> LedgerLocation:
-    """The location, with the full name of the owner whose session is used.
+    """The location, with the owner whose session is used.
 
     With `all_owners`, the owner of the session with the name `session` is found. If `session` is None, the owner of the
-    session used last is found. Without `all_owners`, the location must name the owner; the beginning of the name is
-    enough.
+    session used last is found. Without `all_owners`, the location is returned unchanged.
     """
-    if not (all_owners or location.owner):
+    if not all_owners:
         return location
     with open_ledger(replace(location, owner="")) as opened:
-        owners = ledger.owners(opened.store)
-        owned = owned_sessions(opened.store) if all_owners else []
-    if not all_owners:
-        return replace(location, owner=owner_by_name(owners, location.owner))
+        owned = owned_sessions(opened.store)
     wanted = matching_names([one.info.name for one in owned], session or "")
     near = [one for one in owned if session is None or one.info.name in wanted]
     found = [one.owner for one in near]
@@ -240,7 +248,7 @@ _session = click.option(
     help="Use this session; the beginning of its name is enough. Default: the session used last.",
 )
 _branch = click.option("--branch", default=MAIN, show_default=True, metavar="NAME", help="Use this branch.")
-_any_owner = click.option(
+any_owner_option = click.option(
     "--all-owners", is_flag=True, help="Also search other owners' sessions, such as those recorded by foldline serve."
 )
 all_owners_option = click.option("--all-owners", is_flag=True, help="Include every owner of a shared ledger.")
@@ -285,4 +293,4 @@ def session_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def owner_and_session_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the same options as `session_options`; the command also receives the value of `--all-owners`."""
-    return ledger_options(_any_owner(_session(_branch(command))))
+    return ledger_options(any_owner_option(_session(_branch(command))))

@@ -7,7 +7,6 @@ own sessions.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foldline import ledger
@@ -22,18 +21,47 @@ _PROXY_OWNER = re.compile(r"key-(none|[0-9a-f]{8})[0-9a-f]{0,24}")
 """Matches a tenant id that the proxy derived from a client's credentials."""
 
 
-def owner_by_name(owners: Sequence[str], name: str) -> str:
-    """The owner with this name, or the only owner whose name or label begins with this text.
+def existing_owner(store: Store, name: str) -> str:
+    """The owner with this name, or the only owner whose name or label begins with this text."""
+    found = _owner_by_name(store, name, is_whole=False)
+    if found is not None:
+        return found
+    known = [owner_label(one) for one in ledger.owners(store) if one and _has_sessions(store, one)]
+    hint = f"use one of: {', '.join(known[:CANDIDATES])}" if known else "leave out --owner"
+    more = ", …; foldline sessions --all-owners lists the owners" if len(known) > CANDIDATES else ""
+    raise InputError(f"the ledger has no sessions of the owner {name!r}", hint=hint + more)
 
-    If there is no such owner, the result is the name itself.
+
+def owner_to_write(store: Store, name: str) -> str:
+    """The owner with this name or label. If there is no such owner, the result is the name itself."""
+    return _owner_by_name(store, name, is_whole=True) or name
+
+
+def owner_to_wait_for(store: Store, name: str) -> str:
+    """Like `existing_owner`, but a name that no owner has yet is returned unchanged."""
+    return _owner_by_name(store, name, is_whole=False) or name
+
+
+def _owner_by_name(store: Store, name: str, *, is_whole: bool) -> str | None:
+    """The owner with this name or label; None if there is none. A part of a name matches only if `is_whole` is False.
+
+    An owner without sessions comes last: its row may be a displayed name that an older version stored as a name.
     """
-    if name in owners:
-        return name
+    owners = ledger.owners(store)
     near = [one for one in owners if one.startswith(name) or owner_label(one).startswith(name)]
-    if len(near) > 1:
-        hint = f"give more of the name: {', '.join(map(owner_label, near[:CANDIDATES]))}"
-        raise InputError(f"{len(near)} owners begin with {name!r}", hint=hint)
-    return near[0] if near else name
+    used = [one for one in near if _has_sessions(store, one)]
+    if name in used:
+        return name
+    whole = [one for one in used if owner_label(one) == name]
+    found = whole if whole or is_whole else used
+    if len(found) > 1:
+        hint = f"give more of the name: {', '.join(map(owner_label, found[:CANDIDATES]))}"
+        raise InputError(f"{len(found)} owners begin with {name!r}", hint=hint)
+    return found[0] if found else name if name in owners else None
+
+
+def _has_sessions(store: Store, owner: str) -> bool:
+    return bool(ledger.for_owner(store, owner).sessions())
 
 
 def owner_label(owner: str) -> str:
