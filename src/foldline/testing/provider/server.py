@@ -45,6 +45,11 @@ class ProviderHandler(BaseHTTPRequestHandler):
     """Answers the requests of one connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    """Send each write at once.
+
+    Otherwise the kernel holds back the body until the client has acknowledged the headers, which takes 40 ms.
+    """
     server: ProviderServer
 
     def log_message(self, format: str, *args: Any) -> None:
