@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import time
+from contextlib import redirect_stderr
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from foldline.cli.shared.output import line_printer
+from foldline.cli.shared import output
+from foldline.cli.shared.output import line_printer, progress
 from support.command import foldline, spawned
 
 
@@ -37,3 +41,13 @@ def test_a_search_without_a_result_names_the_wider_search(tmp_path: Path) -> Non
     assert foldline("import", str(file), "--ledger", ledger).returncode == 0
     assert "Search all sessions with --everywhere." in foldline("recall", "xyzzy", "--ledger", ledger).stdout
     assert "--everywhere" not in foldline("recall", "--everywhere", "xyzzy", "--ledger", ledger).stdout
+
+
+def test_a_progress_bar_appears_while_the_first_item_is_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PROGRESS_AFTER_SECONDS", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    end, shown = time.monotonic() + 30, io.StringIO()
+    with redirect_stderr(shown), progress(1, "sessions"):
+        while "sessions" not in shown.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert "sessions" in shown.getvalue()

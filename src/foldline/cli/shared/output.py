@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
     from rich.segment import Segment
     from rich.table import Table
     from rich.text import Text
@@ -159,25 +159,22 @@ def table(names: str | tuple[str, ...], *numbers: str) -> Table:
 def progress(total: int, what: str) -> Iterator[Callable[[], None]]:
     """Show a progress bar on a terminal if the work takes long. Yields a function to call after each item."""
     out = console(err=True)
-    began, done = time.monotonic(), 0
-    bar: Progress | None = None
+    if not (total and out.is_terminal):
+        yield lambda: None
+        return
+    from rich.progress import Progress  # noqa: PLC0415  # only on a terminal
 
-    def tick() -> None:
-        nonlocal bar, done
-        done += 1
-        if bar is None and out.is_terminal and time.monotonic() - began > PROGRESS_AFTER_SECONDS and done < total:
-            from rich.progress import Progress  # noqa: PLC0415  # only on a terminal
-
-            bar = Progress(console=out, transient=True)
-            bar.add_task(what, total=total)
-            bar.start()
-        if bar is not None:
-            bar.update(bar.task_ids[0], completed=done)
-
+    bar = Progress(console=out, transient=True)
+    task = bar.add_task(what, total=total)
+    timer = threading.Timer(PROGRESS_AFTER_SECONDS, bar.start)  # the first item may take long
+    timer.daemon = True
+    timer.start()
     try:
-        yield tick
+        yield lambda: bar.advance(task)
     finally:
-        if bar is not None:
+        timer.cancel()
+        timer.join()
+        if bar.live.is_started:
             bar.stop()
 
 
