@@ -195,6 +195,13 @@ class Message:
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
     @property
+    def shown_role(self) -> str:
+        """The role as reports show it: "tool" if the message has only tool results, which are sent as a user message in
+        some formats.
+        """
+        return "tool" if self.parts and len(self.results) == len(self.parts) else self.role
+
+    @property
     def is_prompt(self) -> bool:
         """Whether the message asks for a reply: its role is user, it has no kind, and it contains more than tool
         results. A prompt was written by a person or by the agent program (see `human_input.is_human_prompt`).

@@ -115,6 +115,11 @@ def test_a_folder_without_write_permission_is_refused(session: Path, tmp_path: P
     assert "closed" in one_sentence(foldline("fold", str(session), "-o", str(closed / "x")), code=4)
 
 
+def test_an_output_file_that_cannot_be_made_is_named(session: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / ("x" * 250))  # the name of the temporary file is too long
+    assert f"{out}: File name too long" in one_sentence(foldline("fold", str(session), "-o", out), code=4)
+
+
 def test_a_conversation_that_cannot_fit_exits_with_3_and_writes_no_file(session: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     said = one_sentence(foldline("fold", str(session), "-o", str(out), "--window", "40"), code=3)

@@ -117,8 +117,9 @@ def test_a_compaction_by_the_agent_is_not_counted_as_a_fold(tmp_path: Path) -> N
 
 def test_a_folder_is_imported_and_other_files_are_skipped(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text('{"what": "is this"}')
+    (tmp_path / "swe.traj").write_text('[{"role": "user", "content": "Hello."}]')
     found = report("import", str(tmp_path), "--ledger", str(tmp_path / "agent.db"))
-    assert [row["session"] for row in found["sessions"]] == ["3f0c"]
+    assert [row["session"] for row in found["sessions"]] == ["3f0c", "swe"]
     assert [Path(row["file"]).name for row in found["skipped"]] == ["notes.json"]
     assert foldline("import", str(tmp_path), "-s", "one", "--ledger", str(tmp_path / "b.db")).returncode == 2
 

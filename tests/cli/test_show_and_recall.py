@@ -11,6 +11,7 @@ import foldline as library
 from foldline.message import ToolCall, assistant, user
 from support.command import foldline, one_sentence
 from support.compacted_session import claude_code_session
+from support.sessions import SESSIONS
 from support.shapes import report
 
 
@@ -154,3 +155,25 @@ def test_show_suggests_handles_of_messages_that_are_only_in_the_ledger(tmp_path:
     suggested = re.findall(r'foldline show --handle "(.+)"', shown)
     assert suggested
     assert suggested == report("show", "--ledger", url)["folded"].split(", ")[: len(suggested)]
+
+
+def test_inspect_show_and_recall_give_a_message_with_results_the_same_role(tmp_path: Path) -> None:
+    file, ledger = tmp_path / "gemini.json", str(tmp_path / "ledger.db")
+    file.write_text(SESSIONS["gemini"]())
+    row = report("inspect", str(file))["largest"][0]
+    assert row["role"] == "tool"
+    report("import", str(file), "--ledger", ledger)
+    shown = {one["message"]: one["role"] for one in report("show", "--ledger", ledger)["view"]}
+    assert shown[row["message"]] == "tool"
+    handle = f"#{row['message']}"
+    assert f"{handle} tool" in foldline("show", "--ledger", ledger, "--handle", handle).stdout
+    assert f"{handle} tool" in foldline("recall", "--ledger", ledger, "--handle", handle).stdout
+
+
+def test_the_bar_of_a_block_that_does_not_fit_is_cut_off(tmp_path: Path) -> None:
+    file, ledger = tmp_path / "long.json", str(tmp_path / "ledger.db")
+    file.write_text(json.dumps([{"role": "user", "content": "word " * 40_000}]))
+    report("import", str(file), "--ledger", ledger, "-w", "10000")
+    (line,) = [line for line in foldline("show", "--ledger", ledger).stdout.splitlines() if "█" in line]
+    assert line.endswith("█" * 40 + "…")
+    assert len(line) < 80

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -123,6 +124,22 @@ def small_disk(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", folder], check=True)
+
+
+def test_a_ledger_on_a_read_only_file_system_can_be_read(path: Path, tmp_path: Path) -> None:
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    with small_disk(mount) as disk:
+        copy = shutil.copy(path, disk)
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        store = ledger.open(copy)
+        main = store.session("s")
+        assert texts(store, main) == ["a", "b"]
+        assert list(store.verify()) == []
+        assert list(store.export())
+        with pytest.raises(LedgerUnavailable, match="make the file and its folder writable"):
+            store.append(main, talk("c"))
+        store.close()
 
 
 def test_a_full_disk_loses_no_acknowledged_message(tmp_path: Path) -> None:

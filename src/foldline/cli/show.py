@@ -137,7 +137,7 @@ def report(shown: SessionReport) -> dict[str, Any]:
         "view": [
             {
                 "message": index + 1,
-                "role": message.role,
+                "role": message.shown_role,
                 "kind": message.kind,
                 "tokens": tokens,
                 "shortened": message is not shown.state.timeline.messages[index],
@@ -229,7 +229,7 @@ def _print_message(echo: Callable[..., None], shown: SessionReport, row: tuple[i
     index, message, tokens = row
     marks = "pin " if index in shown.snapshot.pins.values() else ""
     marks += "stub " if message is not shown.state.timeline.messages[index] else ""
-    head = f"  {numbered(index):<7}{message.kind or message.role:<10}{format_tokens(tokens, False):>7}  {marks}"
+    head = f"  {numbered(index):<7}{message.kind or message.shown_role:<10}{format_tokens(tokens, False):>7}  {marks}"
     _print_row(echo, head + first_words(message, WORDS))
 
 

@@ -96,7 +96,7 @@ class _PageBuilder:
             text = whole[skip:]
             rest = replace(self.wanted, first=stored.position, skip=skip)
             message = RecalledMessage(
-                position=stored.position, role=stored.message.role[:ROLE_CHARS], text=text, is_whole=text == whole
+                position=stored.position, role=stored.message.shown_role[:ROLE_CHARS], text=text, is_whole=text == whole
             )
             length = self._fitting_chars(message, rest)
             if length < len(text):

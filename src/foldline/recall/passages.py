@@ -180,7 +180,7 @@ class PassageBuilder:
         shown = self.excerpts.of(text, chars)
         return RecalledMessage(
             position=doc.position,
-            role=message.role[:ROLE_CHARS],
+            role=message.shown_role[:ROLE_CHARS],
             text=shown,
             is_whole=shown == text,
             is_match=doc.id in self.known.matches,

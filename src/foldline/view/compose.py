@@ -34,6 +34,8 @@ from foldline.wire.formats import request_format
 from foldline.wire.rendering import Rendered, render
 from foldline.wire.repair import RepairedHistory, repair
 
+BAR = 40
+"""Length in characters of the bar of a block that fills the usable window. The bar of a larger block is cut off."""
 _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f\xad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff]")
 
 
@@ -188,7 +190,8 @@ class View(NamedTuple):
             if name == "history" and self.cut > lead:
                 lines.append(f"{'─' * 3} fold line: {handle(0, self.cut - 1)} above are kept in the record {'─' * 3}")
             share = size / max(1, self.usable)
-            lines.append(f"{name:<{width}} {size:>9,} {share:>6.1%} {'█' * round(share * 40)}".rstrip())
+            bar = "█" * round(min(share, 1) * BAR) + "…" * (share > 1)
+            lines.append(f"{name:<{width}} {size:>9,} {share:>6.1%} {bar}".rstrip())
         used, usable = format_tokens(self.tokens, self.exact), format_tokens(self.usable, True)
         total = f"{used} of {usable} usable ({self.window:,} window{', assumed' * bool(self.assumption)})"
         reason = f": {self.verdict.reason}" if self.verdict.reason else ""

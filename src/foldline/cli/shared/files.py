@@ -21,6 +21,8 @@ from foldline.wire.formats import ReadNote
 from foldline.wire.named_format import expected_content
 
 STDOUT = "-"
+ENDINGS = (".json", ".jsonl", ".traj")
+"""How the names of transcripts end. In a folder, other files are not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def read_conversation(file: str, format: str | None = None, number: int | None =
 
 
 def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Two lists: the given paths that are not folders, and the .json and .jsonl files in the given folders."""
+    """Two lists: the given paths that are not folders, and the transcripts in the given folders."""
     named: list[str] = []
     found: list[str] = []
     for place in places:
@@ -101,9 +103,9 @@ def expand_paths(places: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """The .json and .jsonl files in a folder and its subfolders, including compressed ones (.gz)."""
+    """The files in a folder and its subfolders that may be transcripts (see `ENDINGS`), also compressed ones (.gz)."""
     for path in sorted(Path(folder).rglob("*")):
-        if path.is_file() and path.name.removesuffix(".gz").endswith((".json", ".jsonl")):
+        if path.is_file() and path.name.removesuffix(".gz").endswith(ENDINGS):
             yield str(path)
 
 
@@ -147,7 +149,11 @@ def write_file(target: str, chunks: Iterable[bytes]) -> int:
     if _is_special(path):
         with path.open("wb") as file:
             return sum(file.write(chunk) for chunk in chunks)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        error.filename = target  # not the name of the temporary file
+        raise
     try:
         with open(handle, "wb") as file:
             size = sum(file.write(chunk) for chunk in chunks)

@@ -194,17 +194,12 @@ def _largest(messages: Sequence[Message], sizes: Sequence[int], earlier: int) ->
     return [
         {
             "message": earlier + index + 1,
-            "role": "tool" if _has_only_results(messages[index]) else messages[index].role,
+            "role": messages[index].shown_role,
             "tokens": sizes[index],
             "starts": first_words(messages[index], PREVIEW),
         }
         for index in order
     ]
-
-
-def _has_only_results(message: Message) -> bool:
-    """Whether a message holds nothing but results of tools. In Gemini, such a message has the role of the user."""
-    return bool(message.parts) and len(message.results) == len(message.parts)
 
 
 def _cost(messages: Iterable[Message], model: str, tokens: int) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
@@ -58,8 +59,9 @@ class Sqlite:
 
     def connect(self) -> SqliteConnection:
         """Open the file, and create it if it does not exist."""
-        lock_s = min(LOCK_STEP_S, self.wait_s)
-        link = sqlite3.connect(self.path, timeout=lock_s, isolation_level=None, check_same_thread=False)
+        lock_s, where = min(LOCK_STEP_S, self.wait_s), self._address()
+        is_uri = where != self.path
+        link = sqlite3.connect(where, timeout=lock_s, isolation_level=None, check_same_thread=False, uri=is_uri)
         connection = SqliteConnection(link, wait_s=self.wait_s)
         try:
             tables = {name for (name,) in connection.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -75,6 +77,20 @@ class Sqlite:
             link.close()
             raise
         return connection
+
+    def _address(self) -> str:
+        """The path; for a file on a read-only file system, a URI that opens the file for reading.
+
+        Write-ahead mode needs two more files, which SQLite cannot create there. Without these files, SQLite opens the
+        ledger only as an immutable file.
+        """
+        path = Path(self.path).absolute()
+        if self.path == MEMORY or not hasattr(os, "statvfs") or not path.exists():
+            return self.path
+        if not os.statvfs(path).f_flag & os.ST_RDONLY:
+            return self.path
+        has_log = path.with_name(f"{path.name}-wal").exists()
+        return f"{path.as_uri()}?{'mode=ro' if has_log else 'immutable=1'}"
 
     def prepare(self, connection: pool.Connection) -> None:
         """Do nothing: SQLite has no namespace for tables, and its write transaction already blocks other migrations."""

@@ -68,7 +68,7 @@ def repair_message(index: int, message: Message, side: str, context: RepairConte
         return None
     if remaining and (changed or _is_malformed(message, context)):
         if not changed:
-            context.note("shape", index, "rewritten, because one of its fields was empty")
+            context.note("shape", index, "rewritten, because a field of it was empty or missing")
         message = message.with_parts(*remaining)
     wire = message.wire
     if wire is not None and _is_message_item(wire.value) and _is_duplicate_item(index, wire, context):
