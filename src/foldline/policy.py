@@ -302,7 +302,11 @@ def load(layers: Iterable[tuple[str, Mapping[str, Any]]], *, preset: str = "bala
     for source, layer in named:
         values |= read_knobs(layer, source)
         sources |= dict.fromkeys(layer, source)
-    return replace(policy, **values), sources
+    try:
+        return replace(policy, **values), sources
+    except ConfigError as error:
+        source = sources.get(error.message.partition(" ")[0], "")
+        raise ConfigError(f"{source}: {error.message}" if source else error.message, hint=error.hint) from None
 
 
 def file_knobs(path: Path) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def test_the_project_file_is_searched_up_to_the_repository_root(tmp_path: Path) 
         ("[policy]\nkeep_tokenz = 5", "did you mean keep_tokens"),
         ("[policy]\npreset = 'none'", "use one of balanced"),
         ("[policy]\nkeep_tokens = -1", "must be 0 or more"),
+        ("[policy]\nkeep_tokens = -1", "foldline.toml: keep_tokens"),
     ],
 )
 def test_a_configuration_mistake_is_one_error_sentence(text: str, says: str, tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ def test_models_with_the_same_beginning_stay_distinct_in_a_narrow_table(tmp_path
     assert all(model in column for model in models)
 
 
+def test_the_id_of_a_session_is_not_cut_in_a_wide_table(tmp_path: Path) -> None:
+    name = "53ea1606-cf60-417b-928a-068324ecc7b3"
+    line = json.loads(claude_line("msg_1", read=0, written=10)) | {"sessionId": name}
+    write(tmp_path / "a.jsonl", json.dumps(line))
+    assert f"{name}  " in run("usage", str(tmp_path), "--by", "session", COLUMNS="120").stdout
+
+
 def test_codex_and_pi_logs(tmp_path: Path) -> None:
     total = {"input_tokens": 5_000, "cached_input_tokens": 4_000, "output_tokens": 50}
     codex = [

@@ -139,6 +139,7 @@ def test_an_unreachable_server_is_recorded_as_the_cause() -> None:
     )
     assert isinstance(found, Digest)
     assert "APIConnectionError" in found.cause
+    assert "http://127.0.0.1:9/v1/chat/completions" in found.cause
 
 
 def test_a_missing_local_model_raises_with_install_instructions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,8 @@ def test_a_missing_folder_raises_a_clear_error(tmp_path: Path) -> None:
         ledger.open(tmp_path / "nowhere" / "agent.db")
     with pytest.raises(LedgerUnavailable):
         ledger.open(tmp_path)
+    with pytest.raises(LedgerUnavailable, match="the path of the ledger is empty"):
+        ledger.open("")
 
 
 @contextmanager

@@ -119,6 +119,11 @@ def test_handles_count_on_the_current_branch(ground: str) -> None:
             assert [line.text for line in lines] == ["zero", "one", text]
 
 
+def test_a_handle_in_an_empty_session_is_refused(ground: str) -> None:
+    with stored(ground, []) as (store, branch), pytest.raises(InputError, match="the session has no messages"):
+        fetch(store, branch, parse_handle("#1"))
+
+
 def test_hidden_messages_are_not_recalled(ground: str) -> None:
     hidden = Message(role="user", parts=user("the inner password").parts, meta=Meta(hidden=True))
     with stored(ground, [hidden, user("hello")]) as (store, branch):

@@ -12,6 +12,7 @@ from foldline.message import user
 
 WRONG: dict[str, tuple[Any, str]] = {
     "a text": ("hello", r"a text has no role: 'hello': add\(\{\"role\": \"user\", \"content\": 'hello'\}\)"),
+    "a text in a brace": ("{hello", r"a text has no role: '\{hello'"),
     "a long text": ("hello " * 30, r"a text has no role: 'hello .{30,50}…'"),
     "an unknown role": ({"role": "usr", "content": "x"}, r"unknown role 'usr': did you mean 'user'\? Roles are system"),
     "a role of another library": ({"role": "human", "content": "x"}, "unknown role 'human': did you mean 'user'"),

@@ -21,6 +21,7 @@ from foldline.cli.shared.files import (
 from foldline.cli.shared.output import digest_row, line_printer, margin_note, plural, printable
 from foldline.cli.shared.settings import Settings
 from foldline.cli.shared.transcript_import import transcript_session
+from foldline.errors import ViewTooLarge
 from foldline.fold import Fold
 from foldline.json_text import dumps, encode
 from foldline.measure.estimator import format_tokens
@@ -30,7 +31,7 @@ from foldline.session import Session
 from foldline.view.compose import View, head
 from foldline.wire import REQUEST_FORMATS
 from foldline.wire.formats import Lost
-from foldline.wire.writer import rewrite
+from foldline.wire.writer import refuse_unwritable, rewrite
 
 MISSING = 5
 """How many missing facts are listed."""
@@ -69,7 +70,12 @@ def fold(file: str, out: str, settings: Settings, as_json: bool, **flags: Any) -
     settings = replace(settings, policy=settings.policy.but(bound_thinking="strip"))  # a file has no beta header
     session = transcript_session(found.transcript, settings, system_tokens=flags["system_tokens"])
     before, is_exact = session.load().request, session.state.is_exact
-    view = session.view()
+    try:
+        view = session.view()
+    except ViewTooLarge:
+        if not flags["to"]:
+            refuse_unwritable(found.transcript.format)  # nor could a fold in a larger window be written
+        raise
     made = folded_file(found, session, view, to=flags["to"], format=flags["format"])
     size = write_file(out, [made.data])
     report = {

@@ -17,6 +17,7 @@ import click
 from foldline.cli.serve import need_packages
 from foldline.cli.shared.ledger_choice import ledger_location, make_default_folder
 from foldline.cli.shared.options import raw_policy_options
+from foldline.cli.shared.output import plural
 from foldline.cli.shared.settings import load_settings
 from foldline.errors import ConfigError, InputError
 
@@ -136,7 +137,7 @@ def _receipt(url: str) -> str:
             found = json.load(answer)
     except (OSError, ValueError):
         return ""
-    text = f"foldline: {found['requests']} requests, {found['folded']} of them folded"
+    text = f"foldline: {plural(found['requests'], 'request')}, {found['folded']} of them folded"
     if found["prompt_tokens"]:
         text += f", {found['prompt_tokens']:,} prompt tokens instead of about {found['untouched_tokens']:,}"
     if found["usd"]:

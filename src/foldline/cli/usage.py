@@ -12,14 +12,25 @@ import click
 from foldline.cli.shared import options
 from foldline.cli.shared.files import expand_paths
 from foldline.cli.shared.ledger_choice import LedgerLocation, open_stores
-from foldline.cli.shared.output import line_printer, plural, print_json, printable, progress, table, with_option_names
+from foldline.cli.shared.output import (
+    console,
+    line_printer,
+    plural,
+    print_json,
+    printable,
+    progress,
+    table,
+    with_option_names,
+)
 from foldline.cli.shared.usage_rows import DEFAULT_FOLDERS, GROUPS, UsageReader, UsageTotal, usage_totals
 from foldline.errors import InputError
 from foldline.measure.estimator import format_tokens
 from foldline.text_lines import no_such_file
 
 _NAME_CHARS = 28
-"""The most characters of a project's or session's name in the table."""
+"""The most characters of a project's or session's name in a narrow table. A wide table has room for more."""
+_FIGURE_CHARS = 69
+"""The width of the columns with figures."""
 
 
 @click.command()
@@ -109,7 +120,8 @@ def _parse_day(text: str | None) -> date | None:
 
 def _print(groups: tuple[str, ...], totals: dict[tuple[str, ...], UsageTotal], overall: UsageTotal) -> None:
     shown = table(groups, "requests", "input", "read", "written", "output", "cost", "missed")
-    rows = [(tuple(_short(name) for name in key), total) for key, total in totals.items()]
+    most = max(_NAME_CHARS, (console().width - _FIGURE_CHARS) // len(groups))
+    rows = [(tuple(_short(name, most) for name in key), total) for key, total in totals.items()]
     last = ("total", *[""] * (len(groups) - 1))
     for names, total in [*rows, (last, overall)] if len(rows) != 1 else rows:
         figures = (total.input, total.cache_read, total.cache_write, total.output)
@@ -126,9 +138,9 @@ def _print(groups: tuple[str, ...], totals: dict[tuple[str, ...], UsageTotal], o
     line_printer()(shown, soft_wrap=False)
 
 
-def _short(name: str) -> str:
-    """A name, shortened to the width of the column. A path is cut at its beginning, any other name at its end."""
+def _short(name: str, most: int) -> str:
+    """A name, shortened to `most` characters. A path is cut at its beginning, any other name at its end."""
     name = printable(name)
-    if len(name) <= _NAME_CHARS:
+    if len(name) <= most:
         return name
-    return f"…{name[-_NAME_CHARS + 1 :]}" if "/" in name else f"{name[: _NAME_CHARS - 1]}…"
+    return f"…{name[-most + 1 :]}" if "/" in name else f"{name[: most - 1]}…"

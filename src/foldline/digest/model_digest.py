@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -82,9 +83,20 @@ def model_digest_flow(request: DigestRequest, digester: Digester) -> DigestFlow:
     except DigestRejected as rejected:
         cause = str(rejected)
     except Exception as error:  # noqa: BLE001 (a digester may raise anything, and the session must go on)
-        cause = redact_error(error)
+        cause = redact_error(error) + _unreached_address(error)
     digest = write_local_digest(request, cause=cause, partial_digests=flow.partial_digests)
     return digest if isinstance(digest, FoldRefused) else replace(digest, usage=flow.usage)
+
+
+def _unreached_address(error: Exception) -> str:
+    """The address of a server that did not answer, in brackets; "" for other errors.
+
+    The SDKs name the address only in the request of such an error.
+    """
+    with suppress(Exception):  # the attributes of a foreign error may raise anything
+        if not hasattr(error, "response"):
+            return f" ({redact(str(error.request.url))})"  # type: ignore[attr-defined]
+    return ""
 
 
 class _ModelDigest:

@@ -91,7 +91,7 @@ def _database(url: str, wait_s: float) -> Database:
         return Postgres(url, wait_s=wait_s)
     from foldline.ledger.databases.sqlite import MEMORY, Sqlite  # noqa: PLC0415  # loaded only for SQLite
 
-    return Sqlite(url if url == MEMORY else str(Path(url).expanduser()), wait_s=wait_s)
+    return Sqlite(str(Path(url).expanduser()) if url not in (MEMORY, "") else url, wait_s=wait_s)
 
 
 def _applied_version(pool: ConnectionPool) -> int:

@@ -65,7 +65,8 @@ def fetch(
         raise InputError(f"{tokens} tokens are too few for a page", hint=f"ask for at least {LEAST_TOKENS}")
     head = _head(store, where, wanted)
     if wanted.last >= head.length:
-        raise InputError(f"unknown handle {wanted}: the last message is #{head.length}", hint=HANDLE_HINT)
+        what = f"the last message is #{head.length}" if head.length else "the session has no messages"
+        raise InputError(f"unknown handle {wanted}: {what}", hint=HANDLE_HINT)
     return _PageBuilder(wanted, tokens, counter or Estimator()).build(store, head)
 
 

@@ -139,11 +139,17 @@ def with_times(messages: list[Message], at: float | None) -> list[Message]:
     return timed
 
 
+def _looks_like_json(text: str) -> bool:
+    """Whether a text begins like JSON, and ends like JSON if it has only one line."""
+    whole = text.strip()
+    return whole.startswith(("{", "[")) and (whole.endswith(("}", "]")) or "\n" in whole)
+
+
 def check_input(thing: Any) -> None:
     """Raise `InputError` for a value that is neither a message, nor a reply, nor a list of messages."""
     if isinstance(thing, (bytes, bytearray)) and not thing.lstrip().startswith((b"{", b"[")):
         thing = thing.decode(errors="replace")
-    if isinstance(thing, str) and not thing.lstrip().startswith(("{", "[")):
+    if isinstance(thing, str) and not _looks_like_json(thing):
         shown = f"{thing[:40]}…" if len(thing) > 40 else thing
         raise InputError(f"a text has no role: {shown!r}", hint=f'add({{"role": "user", "content": {shown!r}}})')
     if is_stream_manager(thing):

@@ -28,6 +28,17 @@ class RewrittenFile(NamedTuple):
     lost: tuple[Lost, ...] = ()
 
 
+def refuse_unwritable(format: str) -> None:
+    """Raise `InputError` if foldline reads session files of this format, but does not write them."""
+    if format not in REQUEST_FORMATS and format_of(format).writer is None:
+        raise _unwritable(f"a {format} file")
+
+
+def _unwritable(what: str) -> InputError:
+    hint = f"write a request instead (--to): one of {', '.join(REQUEST_FORMATS)}"
+    return InputError(f"{what} can be read but not written", hint=hint)
+
+
 def rewrite(
     text: str, messages: Sequence[Message], format: str | None = None, *, join_turns: bool = False
 ) -> RewrittenFile:
@@ -40,10 +51,9 @@ def rewrite(
     value, lines = _value(text, source)
     found = detect(value, format)
     writer = format_of(found.format).writer if found else None
-    if found is None or found.shape == "reply" or (writer is None and found.format not in REQUEST_FORMATS):
-        what = f"a {found.format} file" if found and found.shape != "reply" else "this kind of document"
-        hint = f"write a request instead (--to): one of {', '.join(REQUEST_FORMATS)}"
-        raise InputError(f"{what} can be read but not written", hint=hint)
+    if found is None or found.shape == "reply":
+        raise _unwritable("this kind of document")
+    refuse_unwritable(found.format)
     loss = LossCollector()
     data: Any
     if writer:

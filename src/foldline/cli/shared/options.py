@@ -35,7 +35,7 @@ class WholeNumber(click.IntRange):
 
 
 _POLICY = "Use this preset or TOML file as it is, without the configured policy."
-_MODEL = "Count and fit for this model, not for the one that the file names."
+_MODEL = "Count and fit for this model, not for the one that a file or a request names."
 _WINDOW = "Use a window of this size, not the model's."
 
 _policy = click.option("--policy", "-p", type=PolicyName(), metavar="NAME|FILE", help=_POLICY)

@@ -46,6 +46,8 @@ class Sqlite:
     def __init__(self, path: str, *, wait_s: float) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise LedgerUnavailable(f"SQLite {sqlite3.sqlite_version} is too old", hint="use 3.35 or newer")
+        if not path.strip():
+            raise LedgerUnavailable("the path of the ledger is empty", hint="give the path of a file")
         self.path, self.wait_s = path, wait_s
         self.connections = 1 if path == MEMORY else CONNECTIONS
         if path != MEMORY and not Path(path).absolute().parent.is_dir():
