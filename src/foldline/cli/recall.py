@@ -27,7 +27,7 @@ from foldline.recall.search import LEAST_TOKENS, TOKENS, RecallQuery, search, se
 
 @click.command()
 @click.argument("query", nargs=-1)
-@click.option("--handle", metavar="HANDLE", help='Print these messages verbatim: "#12", "#12-20".')
+@click.option("--handle", metavar="HANDLE", help='Print these messages in full: "#12", "#12-20". Secrets are redacted.')
 @click.option(
     "--everywhere",
     is_flag=True,

@@ -73,7 +73,9 @@ class SessionReport:
 
 
 @click.command()
-@click.option("--handle", metavar="HANDLE", help='Print only these messages, verbatim: "#12", "#12-20".')
+@click.option(
+    "--handle", metavar="HANDLE", help='Print only these messages, in full: "#12", "#12-20". Secrets are redacted.'
+)
 @click.option("--all", "everything", is_flag=True, help="Print all messages of the view; on a terminal, in a pager.")
 @click.option("--digests", is_flag=True, help="Print every digest with its kept and missing facts.")
 @session_options

@@ -138,8 +138,10 @@ class View(NamedTuple):
         By default, the session's format is used. The request has the model, the system text, the session's tools and
         the messages. `extra` is added to the request: `temperature`, `tool_choice`, `stream`, … `max_tokens` limits the
         reply. Anthropic requires this limit, so for Anthropic the default is the number of tokens that the policy
-        reserves for the reply. Anthropic refuses a thinking budget in the middle of a turn if another model began the
-        turn, or if the beginning of the turn was folded. In such a request, thinking is off, even if you pass a budget.
+        reserves for the reply. Anthropic's SDK accepts such a long reply only with `stream=True`. In a stream, OpenAI's
+        Chat Completions report usage only with `stream_options={"include_usage": True}`. Anthropic refuses a thinking
+        budget in the middle of a turn if another model began the turn, or if the beginning of the turn was folded. In
+        such a request, thinking is off, even if you pass a budget.
 
             client.messages.create(**view.request("anthropic", max_tokens=2_000))
             client.chat.completions.create(**view.request("openai"))
