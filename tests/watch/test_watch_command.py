@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from foldline.cli.watch import COMPACT, COST, CUT, EXITS, FAILED, NO_EVENTS, UNWRITTEN
+from foldline.cli.watch import COMPACT, COST, CUT, EXITS, FAILED, NO_EVENTS, REFUSED, UNWRITTEN
 from support.agent_events import answer, boundary, call, lines, reply, result, said
 from support.command import ENTRY
+from support.sessions import SESSIONS
 from support.shapes import documented, wrong
 from support.watching import (
     FULL_TURN,
@@ -212,6 +213,14 @@ def test_without_events_the_reason_says_how_to_get_them(given: bytes) -> None:
     assert "--output-format stream-json --verbose" in NO_EVENTS
     assert b"stream-json" in run(given=given).stderr
     assert b"stream-json" not in run("--json", given=lines(reply(9))).stdout
+
+
+def test_a_file_that_is_no_session_file_of_a_watched_agent_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "pi.jsonl"
+    file.write_text(SESSIONS["pi"]())
+    done = run(str(file))
+    assert done.returncode == REFUSED
+    assert b"for other files use foldline inspect" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def _end(watcher: Watcher, signals: DeferredSignals, failures: WriteFailures, *,
         code = {None: CUT, True: FAILED, False: ENDED}[watcher.last_error]
     reason = EXITS[code]
     if code == CUT and not (watcher.meter.session or watcher.meter.used or watcher.spending.usd):
-        reason = NOT_A_LOG if is_file else NO_EVENTS
+        code, reason = (REFUSED, NOT_A_LOG) if is_file else (CUT, NO_EVENTS)
     if signals.signal is not None:
         code, reason = STOPPED + signals.signal, f"stopped by {signals.signal.name}"
     elif code == ENDED and failures.texts:
