@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -31,3 +32,17 @@ def test_an_error_without_a_stop_signal_is_shown() -> None:
     )
     assert done.returncode == 1
     assert "this event loop is already running" in done.stderr
+
+
+def test_a_second_ctrl_c_prints_no_traceback() -> None:
+    program = (
+        "import atexit, os, signal\n"
+        "from foldline.cli import app\n"
+        "interrupt = lambda **_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "app.cli.main = interrupt\n"
+        "atexit.register(interrupt)\n"
+        "app.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr == "stopped\n"
+    assert done.returncode in (130, -signal.SIGINT)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -58,7 +60,7 @@ class _Capture(io.TextIOWrapper):
 @contextmanager
 def _as_if_started(arguments: list[str], cwd: Path | None, environment: dict[str, str]) -> Iterator[None]:
     """What a new process would find, put back afterwards."""
-    argv, before, here = sys.argv, dict(os.environ), Path.cwd()
+    argv, before, here, on_interrupt = sys.argv, dict(os.environ), Path.cwd(), signal.getsignal(signal.SIGINT)
     try:
         sys.argv = ["foldline", *arguments]
         os.environ.clear()
@@ -70,6 +72,8 @@ def _as_if_started(arguments: list[str], cwd: Path | None, environment: dict[str
         os.environ.clear()
         os.environ.update(before)
         sys.argv = argv
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)
 
 
 def spawned(*arguments: str, cwd: Path | None = None, **given: str) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import signal
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -192,7 +193,11 @@ def _run() -> int:
             shown.write("If the option belongs to the text, quote the whole text, or write -- before the text.\n")
         click.echo(_redact(shown.getvalue()), err=True, nl=False)
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
+        click.echo("stopped", err=True)
+        return 130
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # another Ctrl-C ends the process at once, without a traceback
         click.echo("stopped", err=True)
         return 130
     except BrokenPipeError:
