@@ -10,7 +10,7 @@ margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
 from typing import ClassVar, NamedTuple, Protocol
@@ -152,16 +152,14 @@ class Estimator:
     """
 
     family: str = DEFAULT_FAMILY
+    name: str = field(init=False, repr=False)
+    """The name of the counter, for example `estimate o200k_base`."""
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.family not in families():
             raise ConfigError(f"unknown vocabulary family {self.family!r}", hint=f"use one of {', '.join(families())}")
-
-    @property
-    def name(self) -> str:
-        """The name of the counter, for example `estimate o200k_base`."""
-        return f"estimate {self.family}"
+        object.__setattr__(self, "name", f"estimate {self.family}")
 
     def count(self, text: str) -> Count:
         """The likeliest number of tokens. A lone surrogate counts as three bytes."""

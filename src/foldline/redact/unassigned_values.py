@@ -5,7 +5,7 @@ prose.
 from __future__ import annotations
 
 import re
-from itertools import islice
+from collections.abc import Iterator
 
 from foldline.redact.escapes import MASK
 from foldline.redact.value_shape import (
@@ -109,6 +109,11 @@ class UnassignedValues:
         A search that starts between these positions reuses the result. A pattern itself is a slow key, because its hash
         is computed from its whole program at every access.
         """
+        self._signs = list[re.Match[str]]()
+        """The signs of prose after `_signs_start`. Names that are close to each other have most of them in common."""
+        self._signs_start = 0
+        self._more_signs: Iterator[re.Match[str]] = iter(())
+        """The signs after `_signs`."""
         self._behind: dict[tuple[int, bool], tuple[int, int] | None] = {}
         """The cached results of `_behind_sign`. The same sign is checked for every name that is near it."""
 
@@ -204,7 +209,7 @@ class UnassignedValues:
             ):
                 return None if is_path(found["value"]) or is_placeholder(found["value"]) else found.span("value")
         stop = min(rest_end + _PROSE_CHARS, line_end if line_end >= 0 else len(text))
-        for sign in islice(_PROSE_SIGN.finditer(text, rest_end, stop), _PROSE_SIGNS):
+        for sign in self._signs_between(rest_end, stop):
             if sign[0][0] != "=" or _WORDS_BETWEEN.fullmatch(text, rest_end, sign.start()):
                 key = sign.start(), text[at] in "hH"  # after the Polish word `hasło`, `to` means `is`
                 if key not in self._behind:
@@ -213,6 +218,19 @@ class UnassignedValues:
                 if span is not None:
                     return span
         return None
+
+    def _signs_between(self, start: int, stop: int) -> list[re.Match[str]]:
+        """The first signs of prose between two positions."""
+        signs = [sign for sign in self._signs if sign.start() >= start]
+        if not signs or start < self._signs_start:
+            self._more_signs, signs = _PROSE_SIGN.finditer(self.text, start), []
+        while not signs or signs[-1].end() <= stop:
+            sign = next(self._more_signs, None)
+            if sign is None:
+                break
+            signs.append(sign)
+        self._signs, self._signs_start = signs, start
+        return [sign for sign in signs[:_PROSE_SIGNS] if sign.end() <= stop]
 
     def _next(self, pattern: re.Pattern[str], start: int) -> int:
         """The position of the first match of a pattern at or after `start`; the end of the text if there is none."""
