@@ -57,27 +57,6 @@ def test_what_is_added_to_a_models_digest_shows_more_within_the_token_limit(
     assert loss.carried >= 0
 
 
-def settings() -> Facts:
-    work = Work()
-    work.ask("Look at the settings.")
-    for number in range(40):
-        work.call("Read", f'"""Part {number}."""\nPORT_{number} = {7000 + number}\n', file_path=f"/w/part{number}.py")
-    work.call("Bash", "TIMEOUT = 30\nmode: fast and simple\n", command="cat app.ini")
-    return extract_facts(work.messages, 0)
-
-
-def test_a_setting_counts_as_shown_only_with_its_value() -> None:
-    facts = settings()
-    names = "[h]\n# Carryover\n- Also: TIMEOUT " + " ".join(f"PORT_{number}" for number in range(40))
-    loss = audit(names, facts, max_reported=None)
-    assert {f"PORT_{number} = {7000 + number} [#{2 * number + 3}]" for number in range(40)} <= set(loss.missing)
-    assert "TIMEOUT = 30 [#83]" in loss.missing
-    with_values = names + "\n- PORT_3 = 7003 · TIMEOUT = 300"
-    shown = audit(with_values, facts, max_reported=None)
-    assert set(loss.missing) - set(shown.missing) == {"PORT_3 = 7003 [#9]"}
-    assert "TIMEOUT = 30 [#83]" not in audit(model("- The TIMEOUT is 30 seconds."), facts, max_reported=None).missing
-
-
 def test_the_most_important_missing_fact_comes_first_with_its_handle() -> None:
     loss = audit(model("- The parser is being ported."), parser())
     assert loss.missing[0] == "Port the parser to Rust. Never touch wire_format.json! [#1]"
@@ -243,13 +222,13 @@ def test_a_name_inside_a_longer_word_does_not_show_a_prompt() -> None:
     assert audit("The user wants to set the port to 701.", facts).kept == 1
 
 
-def test_a_missing_identifier_in_data_is_reported_without_the_data_around_it() -> None:
+def test_a_missing_identifier_is_reported_with_its_handle() -> None:
     work = Work()
     work.ask("List the commits.")
     record = '{"id":7,"url":"https://example.org/repositories/demo","commit_id":"0bc3f2a91d","state":"open"}'
     work.call("Bash", f"[{record},{record}]", command="gh api commits")
     missing = audit("", extract_facts(work.messages, 0)).missing
-    assert "0bc3f2a91d (gh api commits) [#3]" in missing
+    assert "0bc3f2a91d [#3]" in missing
     assert len(missing) == len(set(missing))
 
 

@@ -46,7 +46,7 @@ def test_every_fact_names_the_messages_it_comes_from(messages: list[Message]) ->
         assert fact.indexes == tuple(sorted(set(fact.indexes)))
         assert all(7 <= number < facts.end for number in fact.indexes)
     for name in facts.identifiers.values():
-        assert 7 <= name.line.message_index <= name.last_index < facts.end
+        assert 7 <= name.last_index < facts.end
 
 
 @pytest.mark.promise("S3.33")
@@ -134,22 +134,17 @@ def test_a_local_digest_among_the_messages_is_merged() -> None:
     assert kinds(facts, "done") == ["read it; test it"]
 
 
-def test_an_old_call_that_only_reads_is_read_if_it_failed_or_has_no_result() -> None:
-    old = [
-        message
-        for number in range(3)
-        for message in (
-            assistant(
-                "", ToolCall(id=f"c{number}", name="read", arguments=json.dumps({"path": f"src/old{number}.py"}))
-            ),
-            *([tool(f"c{number}", "Error: no such file", is_error=True)] if number == 1 else []),
-            *([tool(f"c{number}", "x = 1")] if number == 2 else []),
-        )
-    ]
-    facts = extract_facts([user("Go."), *old, *[user(f"prompt {number}") for number in range(NEWEST_READ)]], 0)
-    assert kinds(facts, "failed") == ["src/old1.py"]
-    assert [fact.text.startswith('read {"path": "src/old0.py"}') for fact in facts.open_work()] == [True]
-    assert "src/old2.py" not in facts.identifiers
+def test_an_old_call_that_only_reads_gives_no_facts_but_other_old_calls_do() -> None:
+    work = Work()
+    work.ask("Go.")
+    work.call("read", "x = 1", path="src/old0.py")
+    work.call("edit", "done", path="src/old1.py", old_string="x", new_string="y = 2")
+    work.call("bash", "make: no rule\nexit code: 2", command="make all")
+    facts = extract_facts([*work.messages, *[user(f"prompt {number}") for number in range(NEWEST_READ)]], 0)
+    assert not kinds(facts, "read")
+    assert kinds(facts, "modified") == ["src/old1.py"]
+    assert kinds(facts, "failed") == ["make all"]
+    assert not facts.open_work()
 
 
 def test_text_added_by_the_host_is_not_part_of_a_request() -> None:

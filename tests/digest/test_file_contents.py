@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.extract.facts import Facts
-from foldline.digest.extract.file_contents import FilesInWork
+from foldline.digest.extract.file_contents import FileContents, record_read
 from foldline.digest.local import local_digest_text
 from support.work import Work
 
@@ -68,12 +68,12 @@ def test_a_failed_edit_changes_no_lines() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 900)), min_size=1, max_size=30))
 def test_known_lines_are_bounded_and_include_the_last_touched_file(reads: list[tuple[int, int]]) -> None:
-    files = FilesInWork({}, {})
+    files: dict[str, FileContents] = {}
     for index, (file, count) in enumerate(reads):
-        found = [(f"let value_{number} = of_file({file}, {number});", ("of_file",)) for number in range(count)]
-        files.record_read(f"/w/{file}.rs", index, found, part=False)
-        assert sum(len(known.lines) for known in files.files.values()) <= 6_000
-        assert len(files.files[f"/w/{file}.rs"].lines) == count
+        found = [f"let value_{number} = of_file({file}, {number});" for number in range(count)]
+        record_read(files, f"/w/{file}.rs", index, found)
+        assert sum(len(known.lines) for known in files.values()) <= 6_000
+        assert len(files[f"/w/{file}.rs"].lines) == count
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -107,7 +107,7 @@ def test_a_large_digest_prefers_the_file_that_the_user_named() -> None:
     assert sum(line in text for line in named) > 5 * sum(line in text for line in other)
 
 
-def test_a_large_digest_shows_settings_before_other_lines_and_imports_last() -> None:
+def test_a_large_digest_shows_imports_last() -> None:
     work = Work()
     imports = [f"use crate::stage_{number}::{{compute_part, options}};" for number in range(20)]
     long = [
@@ -116,13 +116,11 @@ def test_a_large_digest_shows_settings_before_other_lines_and_imports_last() -> 
     short = [f"let part_{number} = compute_part(options);" for number in range(250)]
     assert all(160 < len(line) <= 240 for line in long)
     work.ask("Make it faster.")
-    settings = [f"limit_{number} = {4711 + number}" for number in range(20)]
-    work.call("Read", numbered(*settings), file_path="/w/limits.toml")
     work.call("Read", numbered(*imports, *short, *long), file_path=PATH)
     for _ in range(20):
         work.call("Bash", "ok", command="cargo test")
     text = digest_of(work, 16_000)
-    assert all(line in text for line in (*settings, *long))
+    assert all(line in text for line in long)
     assert any(line in text for line in short)
     assert not any(line in text for line in imports)
 

@@ -113,10 +113,8 @@ def test_the_status_names_only_commits_and_checks_that_still_hold() -> None:
     work.call("Bash", "[main 3333333] Second, better\n", command="git commit --amend -m 'Second, better'")
     work.call("Bash", "[main 4444444] Third\n", command="git commit -am Third")
     work.call("Bash", "HEAD is now at 3333333\n", command="git reset --hard HEAD~1")
-    work.call("Bash", "[main 5555555] Init\n", command="cd /tmp/trial && git init && git commit -m Init")
     work.call("Edit", "updated", file_path="/home/dev/cli/b.go", new_string="y")
     assert section(digest(work.messages), "Status") == [
-        "- Committed 5555555 Init (in /tmp/trial)",
         "- Committed 3333333 Second, better",
         "- Committed 1111111 First",
         "- Edited after the last commit that was seen: b.go",
@@ -336,44 +334,3 @@ def test_a_line_that_imitates_markup_is_escaped(line: str) -> None:
     assert "parser_file.go" in text
     assert text.count(HEADER) == 1
     assert are_in_order(headings(text))
-
-
-def test_free_room_is_used_for_the_values_of_settings() -> None:
-    work = Work()
-    work.ask("Look at all parts.")
-    for number in range(40):
-        work.call("Read", f'"""Part {number}."""\nPORT_{number} = {7000 + number}\n', file_path=f"/w/part{number}.py")
-    work.call("Bash", '--port 8080 \\\nexport LOG_LEVEL=debug\n"retries": 4,\nexit\n', command="cat run.sh")
-    text = digest(work.messages)
-    for number in range(40):
-        assert f"part{number}.py: PORT_{number} = {7000 + number} [#{2 * number + 3}]" in text
-    assert 'cat run.sh: --port 8080 · export LOG_LEVEL=debug · "retries": 4 [#83]' in text
-
-
-def test_settings_are_shown_before_a_line_that_a_file_repeats() -> None:
-    work = Work()
-    work.ask("Look at the settings.")
-    comment = "# the queue keeps its order in any case\n"
-    work.call("Read", f"PORT = 7091\nTIMEOUT = 30\nMAX_JOBS = 4711\n{comment * 300}", file_path="config.py")
-    assert section(digest(work.messages, 10_000), "Carryover") == [
-        "- config.py: PORT = 7091 · TIMEOUT = 30 · MAX_JOBS = 4711"
-    ]
-
-
-def test_the_newest_value_of_a_setting_is_shown() -> None:
-    work = Work()
-    work.ask("Change the port.")
-    work.call("Read", "1\tPORT = 7091\n2\tTIMEOUT = 30\n3\tRETRIES = 4", file_path="config.py")
-    work.call("Edit", "done", file_path="config.py", old_string="PORT = 7091", new_string="PORT = 8080  # free")
-    work.call("Edit", "no such text", failed=True, file_path="config.py", old_string="x", new_string="RETRIES = 9")
-    work.call("Edit", "done", file_path="config.py", old_string="  TIMEOUT = 30", new_string="  pass")
-    (line,) = [line for line in section(digest(work.messages), "Carryover") if "PORT" in line]
-    assert line == "- config.py: PORT = 8080 · RETRIES = 4"
-
-
-def test_settings_outlive_a_second_digest_of_a_list() -> None:
-    work = Work()
-    work.ask("Look at the settings.")
-    work.call("Read", "PORT = 7091\nTIMEOUT = 30\n", file_path="config.py")
-    earlier = Message(role="user", kind="digest", parts=user(digest(work.messages)).parts)
-    assert "- config.py: PORT = 7091 · TIMEOUT = 30" in section(digest([earlier, user("Go on.")]), "Carryover")

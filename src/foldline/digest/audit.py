@@ -1,9 +1,8 @@
 """The loss report of a digest: which facts it shows, which facts it lacks, and which of its claims have no source.
 
-A digest shows a file or an identifier if the text of the digest contains the name. It shows a setting if the text
-contains both the name and the value. A digest shows a request of the user if the digest contains all names and numbers
-of the request. These must be in an entry with the handle of the request, or in text that a model wrote. A digest shows
-any other fact if the text contains most of the fact's words.
+A digest shows a file or an identifier if its text contains the name. It shows a request of the user if it contains all
+names and numbers of the request, in an entry with the handle of the request or in text that a model wrote. It shows any
+other fact if its text contains most of the fact's words.
 """
 
 from __future__ import annotations
@@ -13,14 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
-from foldline.digest.extract.identifiers import (
-    WORD,
-    SourceLine,
-    identifiers_in,
-    names_in,
-    reuse_probability,
-    was_forgotten,
-)
+from foldline.digest.extract.identifiers import WORD, identifiers_in, names_in, reuse_probability
 from foldline.digest.markup import entry, is_local_digest, quote, quote_lines, read_entries, turn_entry
 from foldline.digest.turns import FIRST_FORGOTTEN, FORGOTTEN, LAST_FORGOTTEN, MAX_TURNS
 from foldline.fold import COUNTED_NAMES, LISTED_FACTS, Loss
@@ -31,11 +23,6 @@ AUDITED_KINDS = ("open", "failed", "modified", "produced", "error")
 _WORD_SHARE = 0.7
 """The share of a fact's words that a text must contain to show the fact."""
 _ENTRY_CHARS = 160
-_MAX_WORD_CHARS, _LABEL_CHARS = 60, 60
-"""Maximum lengths in characters: of the word around a name, and of the source that is written after a name.
-
-If the word around a name is longer, the line with the name is not quoted.
-"""
 _ANY_WORD = re.compile(r"\w+")
 _FACT_WORD = re.compile(r"[\w./-]{4,}")
 _HANDLES = re.compile(r"\[#[^\]\n]{0,200}\]")
@@ -81,7 +68,7 @@ def audit(
     by_model = "" if is_local_digest(text) else "\n".join([line for line in text.split("\n") if line not in quoted])
     audited = [
         *_audited_requests(facts, kept_indexes, entries, by_model),
-        *_audited_facts(facts, kept_indexes, _ShownText(text), _ShownText(by_model)),
+        *_audited_facts(facts, kept_indexes, _ShownText(text)),
     ]
     missing = [entry(it.text, it.indexes, max_chars=_ENTRY_CHARS)[2:] for it in audited if not it.is_shown]
     kept, forgotten = len(audited) - len(missing), facts.marks.get(FORGOTTEN, 0)
@@ -121,54 +108,23 @@ def _audited_requests(
     return found
 
 
-def _audited_facts(
-    facts: Facts, kept_indexes: Collection[int], digest: _ShownText, by_model: _ShownText
-) -> Iterator[_Audited]:
-    """The facts of the kinds in `AUDITED_KINDS`, the settings, and the identifiers that are most likely to be reused.
-
-    Identifiers that are in a setting or in a request of the user are left out.
-    """
+def _audited_facts(facts: Facts, kept_indexes: Collection[int], digest: _ShownText) -> Iterator[_Audited]:
+    """The facts of the kinds in `AUDITED_KINDS`, and the most useful other identifiers."""
     by_kind = facts.by_kind(kept_indexes)
     for fact in (fact for kind in AUDITED_KINDS for fact in by_kind.get(kind, ())):
         name = fact.text.rpartition("/")[2] if fact.kind == "modified" else ""
         if name or (words := _words(fact.text)):
             yield _Audited(digest.has_names([name]) if name else digest.has_most(words), fact.text, fact.indexes)
-    settings = {key: it for key, it in facts.settings.items() if it[1] not in kept_indexes}
-    for text, index in reversed(settings.values()):  # the model may write the words of a setting in any order
-        is_shown = digest.has_names([quote(text)]) or by_model.words.issuperset(_ANY_WORD.findall(text))
-        yield _Audited(is_shown, text, (index,))
     requests = [quote_lines(words.text) for words in facts.user_words if words.message_index not in kept_indexes]
-    known = {*names_in("\n".join(requests)), *(name for _, name in settings)}
-    identifiers, quoted = facts.identifiers, set[str]()
+    known, identifiers = names_in("\n".join(requests)), facts.identifiers
     names = [name for name, it in identifiers.items() if it.last_index not in kept_indexes and name not in known]
     names.sort(key=lambda name: (-reuse_probability(identifiers[name], facts.end), name))
     for name in names[:COUNTED_NAMES]:
-        line = identifiers[name].line
-        shown = _line_with(name, line)
-        shown = _labelled(name, line.source) if shown in quoted else shown
-        quoted.add(shown)
-        yield _Audited(digest.has_names([name]), shown, (line.message_index,))
+        yield _Audited(digest.has_names([name]), name, (identifiers[name].last_index,))
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_FACT_WORD.findall(text[: 4 * _ENTRY_CHARS].lower()))
-
-
-def _line_with(name: str, line: SourceLine) -> str:
-    """The text of a line, cut at its start if the name is far from the start.
-
-    If the name is inside a very long word, such as a piece of JSON, returns the name with its source instead.
-    """
-    at, text = line.text.find(name), line.text
-    start, end = text.rfind(" ", 0, max(0, at)) + 1, text.find(" ", at)
-    if (len(text) if end < 0 else end) - start > _MAX_WORD_CHARS:
-        return _labelled(name, line.source)
-    return text if at <= _ENTRY_CHARS // 2 else text[text.find(" ", at - _ENTRY_CHARS // 2, at) + 1 :]
-
-
-def _labelled(name: str, source: str) -> str:
-    """The name, followed by the file or command that it comes from."""
-    return f"{name} ({source[:_LABEL_CHARS]})" if source else name
 
 
 def _unsourced_claims(text: str, facts: Facts) -> Iterator[str]:
@@ -176,7 +132,7 @@ def _unsourced_claims(text: str, facts: Facts) -> Iterator[str]:
     bare = _HANDLES.sub(" ", text)
     for word in WORD.findall(bare) if facts.is_complete else ():
         for name, kind in identifiers_in(word):
-            if kind in {"path", "id"} and name not in facts.identifiers and not was_forgotten(name, facts.forgotten):
+            if kind in {"path", "id"} and name not in facts.identifiers and name not in facts.forgotten:
                 yield name
     said = " ".join(facts.user_text.lower().split())
     for quoted in _QUOTED_REQUEST.findall(bare) if len(facts.turns) < MAX_TURNS else ():

@@ -1,63 +1,39 @@
-"""The carryover of a local digest: identifiers of files and commands, lines that are likely to be edited, and settings.
+"""The carryover of a local digest: identifiers, and lines of files that are likely to be edited.
 
 An identifier cannot be guessed, so the digest names the identifiers that are most likely to be needed again, as many as
-fit. If the budget is large, the digest first shows settings (lines that give a name a value), the newest first. Then it
-shows other lines of recently used files, because an edit must quote whole lines. Lines that import something come last.
-If the budget is small, settings are shown only if all identifiers fit.
+fit. If the budget is large, the digest first shows lines of recently used files, because an edit must quote whole
+lines. Lines that import something come last.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import cached_property
-from itertools import accumulate
-from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
-from foldline.digest.extract.file_contents import IMPORT, edit_probabilities
+from foldline.digest.extract.file_contents import IMPORT, FileLine, edit_probabilities
 from foldline.digest.extract.identifiers import reuse_probability
 from foldline.digest.markup import has_instruction, quote
 from foldline.plan.timeline import handles_of
 
 _FILE_LINES_FROM, _FILE_LINES_SHARE = 5_000, 0.9
 """Whole lines of files get the share `_FILE_LINES_SHARE` of the budget above `_FILE_LINES_FROM` characters."""
-_SETTINGS_SHARE = 0.25
-"""Settings get at most this share of the characters for whole lines."""
 _SEPARATOR_CHARS, _LABEL_CHARS = 3, 34
 """Estimated numbers of characters: of a separator, and of the file name and the handle of a line."""
 _NAME_BIAS = 12
 """Names are ranked by their reuse probability, divided by their length plus this number of characters. Without this
 number, the shortest names would always be chosen.
 """
-_GROUP_SIZE = 3
-"""If a file or command has at least this number of identifiers, the digest lists them after the name of the file or
-command.
-"""
-_ROW_NAMES = 8
-"""Maximum number of identifiers in an `Also:` line. Such a line lists identifiers without a file or command.
-
-If one line is enough, names of files are written with their folder.
-"""
-_NAME = re.compile(r"\w+")
-_NAME_CHARS = 20
-"""Approximate length of a name."""
-
-
-class _Line(NamedTuple):
-    """A line of a file or a command that the digest may show. For a setting, `number` is 0."""
-
-    source: str
-    text: str
-    message_index: int
-    number: int = 0
+_ROW_NAMES, _ROW_START = 8, "- Also: "
+"""Maximum number of identifiers in a line, and the start of such a line."""
+_WORD = re.compile(r"\w+")
 
 
 class Carryover:
     """Writes the carryover. Messages in `kept_indexes` are left out.
 
-    The function `label` gets the name of a file or a command, and returns the text with which its line begins.
+    The function `label` returns the start of the line for a file.
     """
 
     def __init__(self, facts: Facts, kept_indexes: Collection[int], label: Callable[[str], str]) -> None:
@@ -71,38 +47,48 @@ class Carryover:
 
     def write(self, room: int, shown: str) -> list[str]:
         """The lines of the carryover, in at most `room` characters. Identifiers in the text `shown` are left out."""
-        names = self._unshown(shown)
-        lines_room = max(0, int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
-        settings_room = max(int(lines_room * _SETTINGS_SHARE), room - sum(len(name) + 1 for name in names))
-        used, taken, sources = 0, dict[str, _Line](), set[str]()
-        settings = [line for line in self._settings if line.text not in shown]
-        for limit, candidates in ((settings_room, settings), (lines_room, self._file_lines if lines_room else ())):
-            for line in candidates:
-                cost = len(line.text) + _SEPARATOR_CHARS + (0 if line.source in sources else _LABEL_CHARS)
-                if used + cost <= limit and line.text not in taken and not has_instruction(line.text):
-                    taken[line.text] = line
-                    sources.add(line.source)
-                    used += cost
-                elif limit - used < _LABEL_CHARS:
-                    break
-        if taken:
-            names = self._unshown("\n".join([shown, *taken]))
-        left = room - used
-        lengths = accumulate(len(name) + 1 for name in names)
-        names = names[: sum(length <= left for length in lengths)]
-        while (excess := sum(map(len, lines := self._format(taken.values(), names))) + len(lines) - room) > 0 and names:
-            names = names[: -(1 + excess // _NAME_CHARS)]
-        return lines
+        lines = self._write_file_lines(int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
+        words = set(_WORD.findall(shown := "\n".join([shown, *lines])))
+        left, row = room - sum(map(len, lines)) - len(lines), list[str]()
+        for name in self._names:
+            if name in words if name.isidentifier() else name in shown:
+                continue
+            cost = len(name) + 1 + (0 if row else len(_ROW_START))
+            if left < cost:
+                break
+            left -= cost
+            row.append(name)
+            if len(row) == _ROW_NAMES:
+                lines.append(_ROW_START + quote(" ".join(row)))
+                row = []
+        return [*lines, _ROW_START + quote(" ".join(row))] if row else lines
+
+    def _write_file_lines(self, room: int) -> list[str]:
+        """Lines of files in about `room` characters: an entry for each file, the file that was used first at the
+        top.
+        """
+        taken = dict[str, tuple[str, FileLine]]()
+        paths, left = set[str](), room
+        for path, line in self._file_lines if room > 0 else ():
+            cost = len(line.text) + _SEPARATOR_CHARS + (0 if path in paths else _LABEL_CHARS)
+            if cost <= left and line.text not in taken and not has_instruction(line.text):
+                taken[line.text] = path, line
+                paths.add(path)
+                left -= cost
+            elif left < _LABEL_CHARS:
+                break
+        by_file: dict[str, list[FileLine]] = {}
+        for path, line in sorted(taken.values(), key=lambda each: each[1].number):
+            by_file.setdefault(path, []).append(line)
+        entries = []
+        for path, lines in sorted(by_file.items(), key=lambda each: min(line.message_index for line in each[1])):
+            texts = " · ".join([quote(line.text) for line in lines])
+            entries.append(f"- {self._label(path)}{texts} [{handles_of([line.message_index for line in lines])}]")
+        return entries
 
     @cached_property
-    def _settings(self) -> list[_Line]:
-        """The settings, newest first."""
-        found = sorted(self._facts.settings.items(), key=lambda item: -item[1][1])
-        return [_Line(source, text, index) for (source, _), (text, index) in found if index not in self._kept]
-
-    @cached_property
-    def _file_lines(self) -> list[_Line]:
-        """The lines of files. Lines that are likely to be edited next come first.
+    def _file_lines(self) -> list[tuple[str, FileLine]]:
+        """The lines of files with their paths. Lines that are likely to be edited next come first.
 
         Lines are ranked by the probability of an edit, divided by the length of the line. Lines that import something
         come last. Lines that a message in `kept_indexes` shows are left out.
@@ -114,44 +100,4 @@ class Carryover:
         ]
         found.sort(key=lambda each: each[:4])
         seen = {line.text for *_, line in found if line.message_index in self._kept}
-        return [_Line(path, it.text, it.message_index, it.number) for *_, path, _, it in found if it.text not in seen]
-
-    def _unshown(self, shown: str) -> list[str]:
-        """The identifiers that a text does not show, the most useful first."""
-        words = set(_NAME.findall(shown))
-        return [name for name in self._names if not (name in words if name.isidentifier() else name in shown)]
-
-    def _format(self, taken: Iterable[_Line], names: list[str]) -> list[str]:
-        """The carryover as lines of a digest: one line for each file or command, in the order of the record.
-
-        Names that belong to none of these lines come last, in lines that begin with `Also:`.
-        """
-        known = {name: self._facts.identifiers[name].line for name in names}
-        counts = Counter(line.source for line in known.values() if line.source)
-        groups: dict[str, tuple[list[str], list[str], list[int]]] = {}
-        others = []
-        for line in sorted(taken, key=lambda line: line.number):
-            texts, _, indexes = groups.setdefault(line.source, ([], [], []))
-            texts.append(quote(line.text))
-            indexes.append(line.message_index)
-        for name, found in known.items():
-            if found.source in groups or counts[found.source] >= _GROUP_SIZE:
-                _, named, indexes = groups.setdefault(found.source, ([], [], []))
-                named.append(name)
-                indexes.append(found.message_index)
-            else:
-                others.append(name)
-        lines = []
-        for source, (texts, named, indexes) in sorted(groups.items(), key=lambda item: min(item[1][2])):
-            also = [f"{'also ' if texts else ''}{quote(' '.join(named))}"] if named else []
-            lines.append(f"- {self._label(source)}{' · '.join([*texts, *also])} [{handles_of(indexes)}]")
-        if len(others) <= _ROW_NAMES:
-            others = [_with_folder(name, known[name].text) for name in others]
-        rows = [others[start : start + _ROW_NAMES] for start in range(0, len(others), _ROW_NAMES)]
-        return [*lines, *(f"- Also: {quote(' '.join(row))}" for row in rows)]
-
-
-def _with_folder(name: str, line: str) -> str:
-    """The path of the file `name`, taken from the text of a line; `name` alone if the line has no such path."""
-    found = re.search(rf"[\w.@~/-]{{0,200}}/{re.escape(name)}(?![\w/-])", line)
-    return found[0] if found else name
+        return [(path, line) for *_, path, _, line in found if line.text not in seen]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from foldline.digest.shortening import shorten
@@ -68,11 +67,6 @@ class TurnRecord(NamedTuple):
         """What the user said: the prompt, refusals and answers."""
         prompt = [Words(self.message_index, self.prompt)] if self.prompt else []
         return prompt + [words for words in self.words if words.kind in USER_KINDS and words.text]
-
-    def redacted(self, clean: Callable[[str], str]) -> TurnRecord:
-        """The turn with redacted words. Commands and their outcomes were redacted when they were read."""
-        words = [it if it.kind in RUN_KINDS else it._replace(text=clean(it.text)) for it in self.words]
-        return self._replace(prompt=clean(self.prompt), words=tuple(words))
 
     def shortened(self) -> TurnRecord:
         """The turn with everything that the user said, but only the last text and the last run of the agent."""

@@ -7,43 +7,35 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 
 from foldline.call_outcomes import REFUSED, CallOutcome, call_outcome, output_of
 from foldline.digest.extract.facts import NO_REPORT, Fact, Facts, MadeCall, PendingCall
-from foldline.digest.extract.file_contents import FilesInWork, change_of
+from foldline.digest.extract.file_contents import change_of, record_edit, record_read
 from foldline.digest.extract.identifiers import IdentifierIndex, Origin
 from foldline.digest.turns import TurnLog, Words
-from foldline.human_input import QUESTION_TOOLS, refusal_comment, user_answer
+from foldline.human_input import refusal_comment, user_answer
 from foldline.message import Message, ToolCall, ToolResult
 from foldline.redact.redact import clean_arguments
 from foldline.tool_calls import FINISHED, InterpretedCall, arguments_of, interpret_call, is_check, strip_command
 
-MAX_PER_KIND, _MAX_PLACES = 120, 80
-"""Maximum number of facts per kind, and the number of calls that are kept.
-
-The oldest facts are dropped. If there are more than 1.5 times `_MAX_PLACES` calls, the least useful calls are dropped.
-"""
+MAX_PER_KIND, _MAX_TARGETS = 120, 80
+"""Maximum numbers of facts per kind, and of calls. The oldest are dropped."""
 _MAX_INDEXES, _MAX_CHANGES, _MAX_PRODUCTS = 4, 8, 3
 """Maximum numbers: of messages that a fact names, of changes that a fact lists, and of products of one command."""
-_CALL_CHARS, _LONG_CHARS, _WORDS_CHARS, _REFUSED_CHARS = 260, 400, 300, 80
-"""Maximum lengths in characters.
-
-A call is listed only if its text (name and arguments) has at most `_CALL_CHARS` characters, and each argument at most
-`_LONG_CHARS`. The text of an open call is cut to `_WORDS_CHARS`, the text of a refused call to `_REFUSED_CHARS`.
-"""
+_CALL_CHARS, _WORDS_CHARS, _REFUSED_CHARS = 260, 300, 80
+"""Maximum lengths in characters: of a call that is listed, of an open call, and of a refused call."""
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class CallReader:
-    """Adds the facts of calls and results to `facts`, whose collections are changed in place.
+    """Adds the facts of calls and results to `facts`, whose collections are changed in place."""
 
-    Results before the message index `newest` are not read if they are plain (see `_is_plain`).
-    """
-
-    def __init__(self, facts: Facts, newest: int, clean: Callable[[str], str]) -> None:
-        self.newest, self.clean = newest, clean
+    def __init__(self, facts: Facts, clean: Callable[[str], str]) -> None:
+        self.clean = clean
         self.found, self.pending, self.calls, self.marks = facts.facts, facts.pending, facts.calls, facts.marks
         self.identifiers = IdentifierIndex(facts.identifiers, facts.forgotten)
-        self.files, self.turns = FilesInWork(facts.files, facts.settings), TurnLog(facts.turns, facts.marks)
+        self.files, self.turns = facts.files, TurnLog(facts.turns, facts.marks)
         self.counts = Counter(fact.kind for fact in self.found.values())
 
     def read_report(self, call: str, text: str) -> None:
@@ -58,48 +50,34 @@ class CallReader:
 
     def read_call(self, index: int, message: Message, call: ToolCall) -> None:
         """Add the facts of a tool call in a message."""
-        arguments = clean_arguments(call.arguments)
-        call = call if arguments == call.arguments else replace(call, arguments=arguments)
+        call = replace(call, arguments=clean_arguments(call.arguments))
         interpreted = interpret_call(call, self.clean(message.text))
-        path = interpreted.path
         self._put_call(index, call, interpreted)
-        for text in interpreted.values:
-            self.identifiers.read(index, text, Origin.CALL, path)
         origin = Origin.WRITE if interpreted.kind == "edit" else Origin.RESULT
+        for text in interpreted.values:
+            self.identifiers.read(text, Origin.CALL)
         for text in interpreted.replaced:
-            self.identifiers.read(index, text, origin, path)
-        written = [self.identifiers.read(index, text, origin, path) for text in interpreted.contents]
-        added = [line for lines in written for line in lines] if origin == Origin.WRITE else []
+            self.identifiers.read(text, origin)
+        added = [line for text in interpreted.contents for line in self.identifiers.read(text, origin)]
         if interpreted.tasks:
             self._put_tasks(index, interpreted)
-        words = " ".join(f"{call.name} {arguments[: 10 * _LONG_CHARS]}".split())
+        words = " ".join(f"{call.name} {call.arguments[: 10 * _WORDS_CHARS]}".split())
         words = words if len(words) <= _WORDS_CHARS else f"{words[:_WORDS_CHARS]} …"
         self.pending[call.id] = PendingCall(index, interpreted._replace(values=(), contents=()), tuple(added), words)
 
-    def read_late(self, pending: PendingCall) -> PendingCall:
-        """Extract the facts of a pending call, unless they are extracted already. Returns the updated pending call."""
-        if pending.unread is None:
-            return pending
-        message, call = pending.unread
-        self.read_call(pending.message_index, message, call)
-        return self.pending[call.id]
-
     def _put_call(self, index: int, call: ToolCall, interpreted: InterpretedCall) -> None:
         """Store a call that reads, searches or runs something. It replaces the earlier call on the same target."""
-        if interpreted.kind == "edit" or interpreted.tasks:
+        if interpreted.kind == "edit" or interpreted.tasks or len(call.arguments) > 4 * _CALL_CHARS:
             return
         arguments = {key: value for key, value in (arguments_of(call) or {}).items() if key != "description"}
-        place = interpreted.path or interpreted.command or str(arguments.get("path") or "")
-        if not place or not all(map(_is_short, arguments.values())):
-            return
-        old = self.calls.pop(place, None)
+        target = interpreted.path or interpreted.command or str(arguments.get("path") or "")
         text = f"{call.name} {_to_json(arguments)}"
-        if len(text) <= _CALL_CHARS:
-            is_folder = "/" in place and " " not in place and "." not in place.rpartition("/")[2]
-            self.calls[place] = MadeCall(text, index, old.times + 1 if old else 1, is_folder)
-        if len(self.calls) > _MAX_PLACES * 3 // 2:
-            for key in sorted(self.calls, key=lambda key: (-self.calls[key].weight(index + 1), key))[_MAX_PLACES:]:
-                del self.calls[key]
+        if target and len(text) <= _CALL_CHARS:
+            old = self.calls.pop(target, None)
+            is_folder = "/" in target and " " not in target and "." not in target.rpartition("/")[2]
+            self.calls[target] = MadeCall(text, index, old.times + 1 if old else 1, is_folder)
+            if len(self.calls) > _MAX_TARGETS:
+                del self.calls[next(iter(self.calls))]
 
     def _put_tasks(self, index: int, interpreted: InterpretedCall) -> None:
         """Store tasks. A whole list replaces all earlier tasks. A task without a number gets the next number."""
@@ -116,23 +94,9 @@ class CallReader:
                 kind = "done" if note in FINISHED else "open"
                 self.put(key, Fact(kind, text or old.text, _merge(old.indexes, (index,)), note))
 
-    def _answered_call(self, index: int, result: ToolResult) -> PendingCall | None:
-        """The call that a result answers; None if the text of the result need not be read (see `_is_plain`)."""
-        pending = self.pending.get(result.call_id, PendingCall(index))
-        is_plain = index < self.newest and self._is_plain(result, pending)
-        if not is_plain:
-            pending = self.read_late(pending)
-        self.pending.pop(result.call_id, None)
-        if is_plain and pending.call.path and pending.call.kind in {"read", "edit"}:
-            self._put_file(_merge((pending.message_index,), (index,)), pending, CallOutcome())
-        return None if is_plain else pending
-
     def read_result(self, index: int, result: ToolResult) -> None:
         """Add the facts of a result and of the call that it answers."""
-        pending = self._answered_call(index, result)
-        if pending is None:
-            return
-        called_at, call, added, words, _ = pending
+        called_at, call, added, words = pending = self.pending.pop(result.call_id, PendingCall(index))
         indexes = _merge((called_at,), (index,))
         text = self.clean(output_of(result.text))
         self.read_report(words, text)
@@ -154,25 +118,11 @@ class CallReader:
             self._put_run(indexes, call, outcome, text)
         elif not outcome.is_done and outcome.line:
             self.put(f"error {outcome.line}", Fact("error", outcome.line, indexes))
-        shown = self.identifiers.read(index, text, Origin.RESULT, call.path or call.command)
-        if outcome.is_done:
-            removed = [line.strip() for line in "\n".join(call.replaced).split("\n")]
-            self.files.record_settings(call.path or call.command or words, index, removed, added or shown)
-            if call.kind == "read":
-                self.files.record_read(call.path, index, shown, part=call.is_partial)
-            elif call.kind == "edit":
-                self.files.record_edit(call.path, called_at, removed, added)
-
-    def _is_plain(self, result: ToolResult, pending: PendingCall) -> bool:
-        """Whether an old result has no facts.
-
-        Such a result reports no failure, and answers neither a command nor a question to the user. A result is never
-        plain while background work runs.
-        """
-        call, text = pending.call, output_of(result.text)
-        if call.command or pending.words.startswith(QUESTION_TOOLS) or self.counts["background"] or background_id(text):
-            return False
-        return call_outcome(text, failed=result.is_error, call=call).is_done
+        shown = self.identifiers.read(text, Origin.RESULT)
+        if outcome.is_done and call.kind == "read":
+            record_read(self.files, call.path, index, shown, part=call.is_partial)
+        elif outcome.is_done and call.kind == "edit":
+            record_edit(self.files, call.path, called_at, "\n".join(call.replaced).split("\n"), added)
 
     def _put_file(self, indexes: tuple[int, ...], pending: PendingCall, outcome: CallOutcome) -> None:
         """Store that a file was read or changed, or that reading or changing it failed."""
@@ -200,25 +150,18 @@ class CallReader:
         note = f"{outcome.line} (failed before: {mended})" if mended else outcome.line
         self.put(key, Fact(kind, command, indexes, note, old.times + 1))
         self.turns.add(Words(indexes[-1], command, outcome.status or "ran", outcome.line, indexes[0]))
-        other_folder = call.folder if self._is_other_project(call.folder) else ""
-        if is_check(bare) and not other_folder:
+        if is_check(bare):
             self.marks["check"] = indexes[-1]
-        if "git " in command and not other_folder:
+        if "git " in command:
             if outcome.is_done:
                 self._drop_commits(_undone_commits(command))
             if _MAY_COMMIT.search(command):
                 self.marks["commit"] = indexes[-1]
         for word, mark, pattern, verb in _PRODUCTS if outcome.is_done else ():
             if word in command and mark in text:
-                for found in list(pattern.finditer(text))[:_MAX_PRODUCTS]:
-                    named = " ".join(filter(None, (*found.groups(), other_folder and f"(in {other_folder})")))
+                for found in islice(pattern.finditer(text), _MAX_PRODUCTS):
+                    named = " ".join(found.groups())
                     self.put(f"produced {named}", Fact("produced", f"{verb} {named}", indexes))
-
-    def _is_other_project(self, folder: str) -> bool:
-        """Whether the changed files are all outside the project of this folder. False if no file was changed."""
-        changed = [key.split(" ", 1)[1] for key in self.found if key.startswith("modified /")] if folder else []
-        roots = [path.split("/")[:_ROOT_PARTS] for path in changed]
-        return bool(roots) and folder.split("/")[:_ROOT_PARTS] not in roots
 
     def _drop_commits(self, count: int) -> None:
         """Forget the newest commits, because a command has undone or replaced them."""
@@ -240,13 +183,6 @@ class CallReader:
         """Remove a fact if it exists."""
         if old := self.found.pop(key, None):
             self.counts[old.kind] -= 1
-
-
-_to_json = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _LONG_CHARS)
 
 
 def _merge(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
@@ -294,11 +230,6 @@ def background_id(text: str) -> str:
 
 _MAY_COMMIT = re.compile(r"\bgit (?:-\S+ )?(?:-C \S+ )?(?:commit|merge|rebase|cherry-pick|revert|am|push)\b")
 """A git command that shows that changes may have been committed."""
-_ROOT_PARTS = 3
-"""Absolute paths belong to the same project if this many of their first parts are equal.
-
-The first part is the empty text before the first slash, so two names must be equal.
-"""
 _RESET = re.compile(r"\bgit reset\b[^;&|\n]{0,80}\bHEAD(?:~(\d?)|\^)")
 
 

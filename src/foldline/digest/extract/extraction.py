@@ -16,7 +16,7 @@ from foldline.digest.extract.call_facts import MAX_PER_KIND, CallReader
 from foldline.digest.extract.facts import LEFT_OPEN, NO_REPORT, NO_RESULT, Fact, Facts, PendingCall
 from foldline.digest.extract.identifiers import Origin
 from foldline.digest.markup import MARKED_DONE, is_local_digest, read_entries
-from foldline.digest.turns import MAX_AGENT_CHARS, Words
+from foldline.digest.turns import Words
 from foldline.human_input import QUESTION_TOOLS, human_words, is_client_digest, is_command
 from foldline.message import Message, Opaque, Text, ToolCall, ToolResult
 from foldline.placeholders import condensed_count, last_condensed
@@ -28,8 +28,8 @@ from foldline.wire.repair.context import native_summary
 NEWEST_READ = 2_000
 """The number of newest messages that are read in full.
 
-Most texts and results of older messages are not searched for identifiers, because a digest would not show such old
-identifiers. The same is true for old calls that only read something.
+The texts of older messages are not searched for identifiers, and older calls that only read something are not read at
+all, because a digest would not show them.
 """
 _CLEANED_TEXTS = 64
 """Number of texts whose redacted form is cached. The text of a message is needed once for each of its calls."""
@@ -38,7 +38,7 @@ _RUNNING = re.compile(rf".+: (\S+){NO_REPORT}")
 _CHANGED_FILE = re.compile(r"(\S+)(?: ×(\d{1,6}))?(?:: (.+))?")
 """Matches an entry for a changed file: its path, how often it was changed, and what was changed."""
 
-_COLLECTIONS = ("facts", "identifiers", "forgotten", "files", "settings", "pending", "turns", "calls", "marks")
+_COLLECTIONS = ("facts", "identifiers", "forgotten", "files", "pending", "turns", "calls", "marks")
 
 
 def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None = None) -> Facts:
@@ -47,11 +47,6 @@ def extract_facts(messages: Sequence[Message], first: int, prior: Facts | None =
     extractor = _FactExtractor(prior or Facts(first=first), end)
     for index, message in enumerate(messages, start=first):
         extractor.read(index, message)
-    for pending in [pending for pending in extractor.pending.values() if pending.unread is not None]:
-        extractor.calls.read_late(pending)
-    for place, turn in enumerate(extractor.turns.turns if extractor.newest > first else ()):
-        if turn.message_index < extractor.newest:
-            extractor.turns.turns[place] = turn.redacted(extractor.clean)
     complete = extractor.new.is_complete and extractor.newest <= first
     return replace(extractor.new, end=end, earlier_digest=extractor.earlier_digest, is_complete=complete)
 
@@ -61,7 +56,7 @@ class _FactExtractor:
         self.newest = end - NEWEST_READ
         self.new = new = replace(prior, **{name: copy(getattr(prior, name)) for name in _COLLECTIONS})
         self.clean = lru_cache(_CLEANED_TEXTS)(clean_text)
-        self.calls = calls = CallReader(new, self.newest, self.clean)
+        self.calls = calls = CallReader(new, self.clean)
         self.identifiers, self.turns, self.pending = calls.identifiers, calls.turns, calls.pending
         self.earlier_digest = prior.earlier_digest
 
@@ -69,39 +64,21 @@ class _FactExtractor:
         """Extract the facts of one message. Hidden messages, system messages, reasoning and media contain no facts."""
         if message.meta.hidden or message.role == "system":
             return
+        is_old = index < self.newest
         for part in with_readable_parts(message).parts:
             if isinstance(part, Text):
-                if index >= self.newest or not self._keep_old_text(index, message, part.text):
-                    self._read_text(index, message, self.clean(part.text))
+                self._read_text(index, message, self.clean(part.text))
             elif isinstance(part, ToolCall):
-                if index >= self.newest or not only_reads(part) or part.name.startswith(QUESTION_TOOLS):
+                if not is_old or not only_reads(part) or part.name.startswith(QUESTION_TOOLS):
                     self.calls.read_call(index, message, part)
-                else:
-                    self.pending[part.id] = PendingCall(index, unread=(message, part))
             elif isinstance(part, ToolResult):
-                self.calls.read_result(index, part)
+                if not is_old or part.call_id in self.pending:
+                    self.calls.read_result(index, part)
             elif isinstance(part, Opaque) and (summary := native_summary(part)):
                 self._read_earlier_digest(index, self.clean(summary))
         self.identifiers.finish_message(index)
         while len(self.pending) > MAX_PER_KIND:
             del self.pending[next(iter(self.pending))]
-
-    def _keep_old_text(self, index: int, message: Message, text: str) -> bool:
-        """Add a text of an old message to its turn, without redaction. Returns False if the text was not added.
-
-        Turns are redacted at the end of the extraction, because most old turns are dropped before then. A long text is
-        not added here: a turn shortens it, and it must be redacted before it is shortened.
-        """
-        if len(text) > MAX_AGENT_CHARS or message.kind:
-            return False
-        if message.is_prompt:
-            if self.calls.counts["background"] or (words := human_words(text)) != text.strip():
-                return False
-            if words:
-                self.turns.start(index, words)
-        elif message.role == "assistant" and text.strip():
-            self.turns.add(Words(index, text, "agent"))
-        return True
 
     def _read_text(self, index: int, message: Message, text: str) -> None:
         origin = Origin.RESULT
@@ -123,7 +100,8 @@ class _FactExtractor:
             origin = Origin.MODEL
             if text.strip():
                 self.turns.add(Words(index, text, "agent"))
-        self.identifiers.read(index, text, origin)
+        if index >= self.newest:
+            self.identifiers.read(text, origin)
 
     def _read_local_digest(self, index: int, text: str) -> None:
         """Add the entries of an earlier local digest as facts.
@@ -149,11 +127,6 @@ class _FactExtractor:
             elif section == "Files changed" and (file := _CHANGED_FILE.fullmatch(words)):
                 path, times, about = file.groups()
                 self.calls.put(f"modified {path}", Fact("modified", path, indexes, about or "", int(times or 1)))
-            elif section == "Carryover":
-                source, _, settings = words.partition(": ")
-                self.calls.files.record_settings(
-                    source, indexes[-1], (), [(line, ()) for line in settings.split(" · ")]
-                )
 
     def _read_earlier_digest(self, index: int, text: str) -> None:
         """Keep a digest that a model, the client or a provider wrote.
@@ -161,4 +134,4 @@ class _FactExtractor:
         The messages that it covers may be missing in the record.
         """
         self.earlier_digest = Words(index, text)
-        self.identifiers.read(index, text, Origin.MODEL)
+        self.identifiers.read(text, Origin.MODEL)

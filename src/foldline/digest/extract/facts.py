@@ -9,9 +9,9 @@
 | `done`, `open` | tasks and their state | calls that keep a task list |
 | `background` | background work that goes on | results; `background_id` |
 
-The words of the user and the agent are in `Facts.turns`, names with values in `Facts.settings`. Facts are extracted in
-`extraction.py`, those of calls and results in `call_facts.py`. To add a kind, extract it there and show it in
-`status.py`. `audit.py` lists the kinds that a digest should show.
+The words of the user and the agent are in `Facts.turns`. Facts are extracted in `extraction.py`, those of calls and
+results in `call_facts.py`. To add a kind, extract it there and show it in `status.py`. `audit.py` lists the kinds that
+a digest should show.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from math import log
 from typing import NamedTuple
 
 from foldline.digest.extract.file_contents import FileContents
-from foldline.digest.extract.identifiers import IdentifiedLine, Identifier
+from foldline.digest.extract.identifiers import Identifier
 from foldline.digest.turns import LIVE_TURNS, TurnRecord, Words
-from foldline.message import Message, ToolCall
 from foldline.tool_calls import InterpretedCall
 
 NO_RESULT, LEFT_OPEN, NO_REPORT = ": no result yet", ": no result, the work went on without it", " runs, no report yet"
@@ -52,12 +51,10 @@ class PendingCall(NamedTuple):
 
     message_index: int
     call: InterpretedCall = InterpretedCall()
-    added: tuple[IdentifiedLine, ...] = ()
+    added: tuple[str, ...] = ()
     """The lines that the call writes."""
     words: str = ""
     """The name and the arguments of the call, without secrets and shortened."""
-    unread: tuple[Message, ToolCall] | None = None
-    """For an old call whose facts have not been extracted yet: its message and the call itself. Otherwise None."""
 
 
 class MadeCall(NamedTuple):
@@ -83,15 +80,10 @@ class Facts:
     facts: dict[str, Fact] = field(default_factory=dict)
     """The facts, in the order in which they were last updated. A later fact replaces the one with the same key."""
     identifiers: dict[str, Identifier] = field(default_factory=dict)
-    forgotten: set[int] = field(default_factory=set)
-    """Checksums of identifiers that occurred but were dropped from `identifiers`."""
+    forgotten: set[str] = field(default_factory=set)
+    """The identifiers that occurred but were dropped from `identifiers`."""
     files: dict[str, FileContents] = field(default_factory=dict)
     """The files that were read or edited, by path. The file that was used last comes last."""
-    settings: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    """The settings: lines that give names values.
-
-    The key is the source (file, command or call) and the name. The value is the line and its message index.
-    """
     pending: dict[str, PendingCall] = field(default_factory=dict)
     """Calls without a result, by call id."""
     turns: list[TurnRecord] = field(default_factory=list)

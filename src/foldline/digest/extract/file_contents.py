@@ -12,17 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import exp, log
 from typing import NamedTuple
 
-from foldline.digest.extract.identifiers import LINE_NUMBER, IdentifiedLine, Identifier, setting_in
+from foldline.digest.extract.identifiers import LINE_NUMBER, WORD, Identifier, identifiers_in
 from foldline.digest.markup import has_instruction
 
 _MIN_CHARS, _MAX_CHARS = 20, 240
 """The least and the largest length of a stored line. Shorter lines occur everywhere; longer ones need too much room."""
-_MAX_LINES = 6_000
-"""Maximum number of lines stored; beyond it, the least recently used files are dropped."""
+_MAX_LINES, _MAX_FILES = 6_000, 300
+"""Maximum numbers of stored lines and files; beyond them, the least recently used files are dropped."""
 _MAX_REPEATS = 10
 """A line that occurs in a file more often than this is not stored, because an edit cannot quote it alone."""
-_MAX_SETTINGS, _MAX_NEW_SETTINGS = 400, 60
-"""Maximum number of settings, and of settings of one message. The oldest settings are dropped."""
 _MAX_EDITS = 8
 """Maximum number of edits per file for which line numbers are stored."""
 _DEFINITION = re.compile(
@@ -46,84 +44,64 @@ class FileLine(NamedTuple):
     """Index of the newest message that shows the line."""
     number: int
     """The line number. The number is an estimate if the tool printed no line numbers."""
-    identifiers: tuple[str, ...]
 
 
 class FileContents(NamedTuple):
     """A file as it was last seen."""
 
-    lines: Mapping[str, FileLine]
-    last_index: int
-    """Index of the newest message that read or edited the file."""
+    lines: Mapping[str, FileLine] = {}
     edits: tuple[int, ...] = ()
     """Line numbers of the file's latest edits, the newest last."""
 
 
-class FilesInWork:
-    """Collects the lines of files while messages are read. Also collects settings: lines that give a value to a name.
-
-    `files` and `settings` are changed in place.
-    """
-
-    def __init__(self, files: dict[str, FileContents], settings: dict[tuple[str, str], tuple[str, int]]) -> None:
-        self.files, self.settings = files, settings
-        self._line_count = sum(len(file.lines) for file in files.values())
-
-    def record_read(self, path: str, index: int, shown: Iterable[IdentifiedLine], *, part: bool) -> None:
-        """Record that a file was read.
-
-        If the whole file was read, the lines in `shown` replace all known lines. If only a part was read, the lines in
-        `shown` are added to the known lines.
-        """
-        old = self.files.get(path)
-        lines, seen = dict(old.lines) if old is not None and part else {}, Counter[str]()
-        for order, (line, identifiers) in enumerate(shown, start=1):
-            number = LINE_NUMBER.match(line)
-            text = line[number.end() :] if number else line
-            seen[text] += 1
-            if _MIN_CHARS <= len(text) <= _MAX_CHARS:
-                lines[text] = FileLine(text, index, int(number[1]) if number else order, identifiers)
-        lines = {text: line for text, line in lines.items() if seen[text] <= _MAX_REPEATS}
-        self._put(path, FileContents(lines, index, old.edits if old else ()))
-
-    def record_edit(self, path: str, index: int, removed: Iterable[str], added: Iterable[IdentifiedLine]) -> None:
-        """Record that a file was edited: forget the removed lines and store the added ones."""
-        old = self.files.get(path) or FileContents({}, index)
-        lines = dict(old.lines)
-        numbers = [line.number for text in removed if (line := lines.pop(text.strip(), None))]
-        first = min(numbers, default=0)
-        for order, (text, identifiers) in enumerate(added):
-            if _MIN_CHARS <= len(text) <= _MAX_CHARS:
-                lines[text] = FileLine(text, index, first + order, identifiers)
-        self._put(path, FileContents(lines, index, (*old.edits, first)[-_MAX_EDITS:]))
-
-    def record_settings(self, source: str, index: int, removed: Iterable[str], new: Iterable[IdentifiedLine]) -> None:
-        """Store new settings. A new line replaces the old line for the same name and source."""
-        settings = dict([setting_in(line) for line, _ in new])
-        for name in (*dict(map(setting_in, removed)), *settings):
-            self.settings.pop((source, name), None)
-        names = [name for name in settings if name][:_MAX_NEW_SETTINGS]
-        self.settings |= {(source, name): (settings[name], index) for name in names}
-        for key in list(self.settings)[:-_MAX_SETTINGS]:
-            del self.settings[key]
-
-    def _put(self, path: str, file: FileContents) -> None:
-        old = self.files.pop(path, None)
-        self._line_count += len(file.lines) - (len(old.lines) if old else 0)
-        self.files[path] = file
-        while self._line_count > _MAX_LINES and len(self.files) > 1:
-            self._line_count -= len(self.files.pop(next(iter(self.files))).lines)
+def record_read(
+    files: dict[str, FileContents], path: str, index: int, shown: Iterable[str], *, part: bool = False
+) -> None:
+    """Record that a file was read. The lines replace all known lines, or are added if only a part was read."""
+    old = files.get(path, FileContents())
+    lines, seen = dict(old.lines) if part else {}, Counter[str]()
+    for order, line in enumerate(shown, start=1):
+        number = LINE_NUMBER.match(line)
+        text = line[number.end() :] if number else line
+        seen[text] += 1
+        if _MIN_CHARS <= len(text) <= _MAX_CHARS:
+            lines[text] = FileLine(text, index, int(number[1]) if number else order)
+    lines = {text: line for text, line in lines.items() if seen[text] <= _MAX_REPEATS}
+    _put(files, path, FileContents(lines, old.edits))
 
 
-def change_of(added: Iterable[IdentifiedLine], replaced: Iterable[str]) -> list[str]:
+def record_edit(
+    files: dict[str, FileContents], path: str, index: int, removed: Iterable[str], added: Iterable[str]
+) -> None:
+    """Record that a file was edited: forget the removed lines and store the added ones."""
+    old = files.get(path, FileContents())
+    lines = dict(old.lines)
+    numbers = [line.number for text in removed if (line := lines.pop(text.strip(), None))]
+    first = min(numbers, default=0)
+    for order, text in enumerate(added):
+        if _MIN_CHARS <= len(text) <= _MAX_CHARS:
+            lines[text] = FileLine(text, index, first + order)
+    _put(files, path, FileContents(lines, (*old.edits, first)[-_MAX_EDITS:]))
+
+
+def _put(files: dict[str, FileContents], path: str, file: FileContents) -> None:
+    """Store the contents of the file that was used last. If there are too many lines, the oldest files are dropped."""
+    files.pop(path, None)
+    files[path] = file
+    count = sum([len(each.lines) for each in files.values()])
+    while len(files) > 1 and (count > _MAX_LINES or len(files) > _MAX_FILES):
+        count -= len(files.pop(next(iter(files))).lines)
+
+
+def change_of(added: Iterable[str], replaced: Iterable[str]) -> list[str]:
     """The names that an edit defines. If the edit defines no name, the first new line that contains an identifier."""
     before = "\n".join(replaced)
     names, first = dict[str, None](), ""
-    for line, identifiers in added:
+    for line in added:
         if (found := _DEFINITION.match(line)) and found[1] not in before:
             names[found[1]] = None
-        elif not first and identifiers and line not in before and not has_instruction(line):
-            first = line
+        elif not first and line not in before and any(map(identifiers_in, WORD.findall(line))):
+            first = "" if has_instruction(line) else line
     return list(names)[:_MAX_NAMES] or ([f"`{first[:_CHANGE_CHARS]}`"] if first else [])
 
 
