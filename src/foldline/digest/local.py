@@ -51,15 +51,12 @@ ADDED_SECTIONS = re.compile(rf"^# (?:{'|'.join(_ADDED_SHARES)})$", re.MULTILINE)
 _LARGE_CHARS, _MAX_CALLS_CHARS, _HEADING_CHARS, _MIN_CHARS = 7_000, 2_000, 14, 60
 """Numbers of characters: of a large digest, the most for calls, of a heading, and the least room that is used."""
 _PROMPTS_SHARES = (0.97, 0.55)
-"""If the first and the newest prompts are long, the section "Turns" takes more than its share.
-
-In a large digest, it takes at most the first of these shares of the free room, so that the prompts are quoted verbatim.
-In a smaller digest, it takes at most the second share, so that all these prompts are shown.
+"""The section "Turns" takes more than its share if long prompts need it: at most the first of these shares of the free
+room in a large digest, to quote the first and the newest prompts verbatim, and otherwise the second, to show them.
 """
 _MIN_TOKENS, _MAX_SHARE = 160, 0.75
-"""If the budget has fewer tokens than `_MIN_TOKENS`, the digest has no sections.
-
-A digest has at most the share `_MAX_SHARE` of the tokens that leave the view.
+"""A digest of fewer than `_MIN_TOKENS` has no sections. A digest has at most the share `_MAX_SHARE` of the tokens that
+leave the view.
 """
 _FULL, _ATTEMPTS = 0.98, 4
 """A text that takes less than the share `_FULL` of its budget is written again with more room, `_ATTEMPTS` times."""
@@ -215,8 +212,8 @@ class _Sections:
                 most = max(most // 3, min(most, int(left * prompts_share) - prompts))
             elif name == "Turns":
                 most = max(most, prompts)
-            if most > _MIN_CHARS and (write := self._writers.get(name)):
-                found[name] = write(most, _text(head, found))
+            if most > _MIN_CHARS and name in self._writers:
+                found[name] = self._writers[name](most, _text(head, found))
                 left -= _cost(found[name])
         if "Turns" in found and left > _MIN_CHARS:  # make the turns longer
             found["Turns"] = self.turns.write(_cost(found["Turns"]) + left - _HEADING_CHARS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from foldline.digest.extract.identifiers import names_in
 
-_PUNCTUATION = ".,:;!?()*_\"'"
 _GAP = "…"
 """What is written in place of words that were left out."""
 _FIRST_WORDS = 3
@@ -35,43 +34,38 @@ def shorten(text: str, max_chars: int) -> str:
 def shorten_request(text: str, max_chars: int) -> str:
     """The user's words, shortened to at most `max_chars` characters. Names and numbers are kept before other words.
 
-    The first line comes first, because data often follows the request. In a line that does not fit, the first words
-    have the highest priority, and then the words that say what not to do. The names have the next priority, each
-    together with the word that precedes it. All remaining words come last, alternately from the start and from the end.
+    The first lines come first, because data often follows the request. In the line that does not fit, the first words
+    have the highest priority, then the words that say what not to do, and then the names, each with the word before
+    it. All remaining words come last, alternately from the start and from the end.
 
     >>> shorten_request("Set the port of the new service to 7013 and then look at all of the other things.", 40)
     'Set the port … to 7013 … other things.'
     """
-    at, end = 0, text.find("\n")
-    while len(text) - at > max_chars and end >= 0:
-        left = max_chars - (end - at) - 1
-        if left < _MIN_REST and end + 1 < len(text):
-            return f"{text[:at]}{_shorten_words(text[at:end], max_chars - len(_GAP) - 1)} {_GAP}"
-        if text.find("\n", end + 1) < 0:
-            break
-        max_chars, at, end = left, end + 1, text.find("\n", end + 1)
-    return text[:at] + _shorten_words(text[at:], max_chars)
+    shown, at = "", 0
+    while len(text) - at > max_chars - len(shown) and (end := text.find("\n", at)) >= 0:
+        left = max_chars - len(shown) - (end - at) - 1
+        if left < _MIN_REST:
+            return f"{shown}{_shorten_words(text[at:end], max_chars - len(shown) - len(_GAP) - 1)} {_GAP}"
+        shown, at = text[: end + 1], end + 1
+    return shown + _shorten_words(text[at:], max_chars - len(shown))
 
 
 def _shorten_words(text: str, max_chars: int) -> str:
     """The words of a request, shortened to at most `max_chars` characters."""
-    if len(text) <= max_chars:
-        return text
-    short = shorten(text, max_chars)
+    short = shorten(text, max_chars) if len(text) > max_chars else text
     if names_in(text) <= names_in(short):
         return short
     words = text.split(" ")
     named = [at for at, word in enumerate(words) if names_in(word)]
     if sum(len(words[at]) + 1 for at in named) > _MAX_NAMED * max_chars:
         return short
-    prohibited = [at for at, word in enumerate(words) if word.lower().strip(_PUNCTUATION) in _PROHIBITIONS]
+    prohibited = [at for at, word in enumerate(words) if word.lower().strip(".,:;!?()*_\"'") in _PROHIBITIONS]
     near = [place for at in prohibited for place in range(at, min(len(words), at + 1 + _PROHIBITED_WORDS))]
     near += [place for at in named for place in (at, max(0, at - 1))]
     ends = [place for at in range((len(words) + 1) // 2) for place in (at, len(words) - 1 - at)]
     kept, room = set[int](), max_chars - len(_GAP)
     for at in dict.fromkeys([*range(min(_FIRST_WORDS, len(words))), *near, *ends]):
-        gaps = 1 - (at - 1 in kept) - (at + 1 in kept)
-        cost = len(words[at]) + 1 + gaps * len(_GAP)
+        cost = len(words[at]) + 1 + (1 - (at - 1 in kept) - (at + 1 in kept)) * len(_GAP)
         if cost <= room:
             kept.add(at)
             room -= cost

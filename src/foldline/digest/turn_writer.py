@@ -27,10 +27,7 @@ _REPLY_AGING = 3
 So at least one reply is shown for this many prompts.
 """
 _LEAST, _LEAST_REPLY, _LEAST_CORRECTION = 60, 110, 300
-"""An entry is left out if there is less room for its text: in general, for the reply of an old turn, for a correction.
-
-The numbers are in characters.
-"""
+"""The number of characters below which a text is left out: in general, for an old reply, for a correction."""
 _PROMPT_CHARS, _REPLY_CHARS, _BETWEEN_CHARS, _RUN_CHARS = 900, (1_900, 400), 240, 150
 """Usual lengths in characters of a prompt, a reply, an earlier text of the agent in a turn, and a command.
 
@@ -48,13 +45,13 @@ _PROMPTS_SHARE, _BEGINNING, _ENTRY_CHARS = 0.25, 160, 20
 All beginnings together get at most this share of the room, and each gets at most `_BEGINNING` characters. An entry has
 about `_ENTRY_CHARS` characters in addition to its text.
 """
-_BETWEEN_COUNT, _RUN_COUNT = (10, 4), (5, 3, 2)
+_BETWEEN_COUNT, _RUN_COUNT = (10, 4), (5, 3)
 """How many earlier texts of the agent, and how many runs, are shown in the newest turns, newest first.
 
 An older turn shows no earlier text, and only its last run.
 """
-_LINE_CHARS, _FILE_COUNT = 110, 10
-"""Maximum length of the line of a run, and maximum number of changed files in an entry."""
+_LINE_CHARS = 110
+"""Maximum length of the line of a run in characters."""
 
 
 class _Item(NamedTuple):
@@ -84,11 +81,16 @@ class _Item(NamedTuple):
         around = len(turn_entry(self.kind, self.end, self.indexes)) + 1
         return around + chars + len(INDENT) * self.text.count("\n", 0, chars) if chars else 0
 
-    def fitting_chars(self, wanted: int, room: int) -> int:
-        """The largest number of characters, at most `wanted`, whose entry fits into `room`."""
-        while wanted > 0 and (excess := self.cost(wanted) - room) > 0:
+    def grown(self, given: int, wanted: int, room: int) -> int:
+        """The number of characters of the text, at most `wanted`, with which the entry grows by at most `room`.
+
+        If even the least length does not fit, this is the number `given`.
+        """
+        wanted, used = min(len(self.text), wanted), self.cost(given)
+        least = min(wanted, self.least or _LEAST)
+        while wanted > 0 and (excess := self.cost(wanted) - used - room) > 0:
             wanted = max(0, wanted - excess)
-        return wanted
+        return wanted if wanted > given and (given or wanted >= least) else given
 
 
 class TurnWriter:
@@ -98,17 +100,16 @@ class TurnWriter:
     """
 
     def __init__(self, turns: Sequence[TurnRecord], kept_indexes: Collection[int], *, only_user: bool = False) -> None:
-        shown = [_shown_part(turn, kept_indexes, only_user=only_user) for turn in turns]
+        shown = [turn.without(kept_indexes, only_user=only_user) for turn in turns]
         shown = [turn for turn in shown if turn.prompt or turn.words or turn.files]
         prompts = [turn.message_index for turn in shown if turn.prompt]
         verbatim = {**dict.fromkeys(prompts[-LIVE_TURNS:], _NEWEST), **dict.fromkeys(prompts[:1], _FIRST)}
-        self._items = [
-            item
-            for age, turn in zip(range(len(shown))[::-1], shown, strict=True)
-            for item in _items(turn, age, verbatim)
-        ]
-        places = range(len(self._items))
-        self._order = sorted(places, key=lambda place: (-self._items[place].rank, self._items[place].age))
+        ages = range(len(shown))[::-1]
+        self._items = [it for age, turn in zip(ages, shown, strict=True) for it in _items(turn, age, verbatim)]
+        self._order = sorted(
+            range(len(self._items)), key=lambda place: (-self._items[place].rank, self._items[place].age)
+        )
+        self._newest = [place for place in self._order if self._items[place].rank >= _NEWEST]
 
     def needed_chars(self, *, verbatim: bool) -> int:
         """The number of characters for the first and the newest prompts and for the newest replies.
@@ -116,61 +117,47 @@ class TurnWriter:
         Each text counts with its least length (`_Item.least`): with less room, the text is left out. If `verbatim` is
         true, prompts count with their full lengths.
         """
-        newest = [item for item in self._items if item.rank >= _NEWEST]
+        newest = [self._items[place] for place in self._newest]
         least = [_WHOLE if verbatim and item.usual == _WHOLE else item.least for item in newest]
         return sum([item.cost(min(len(item.text), chars)) for item, chars in zip(newest, least, strict=True)])
 
     def write(self, room: int) -> list[str]:
         """The entries of all turns, oldest first, in at most `room` characters.
 
-        The room is used in this order, as long as it lasts:
-
-        1. the first and the newest prompts and the newest replies, with their least lengths (`_Item.least`)
-        2. the beginnings of all prompts, so that a few long prompts do not leave out all others
-        3. the whole first prompt and the whole newest prompts
-        4. all texts, which get longer step by step
+        In each stage, texts grow in the order of their ranks. A stage ends at a text whose least length does not fit.
         """
-        chars = dict[int, int]()
-        newest = [place for place in self._order if self._items[place].rank >= _NEWEST]
-        prompts = [place for place in self._order if self._items[place].kind == "user"]
-        left = room - self._lengthen(chars, newest, 0.0, room)
-        share = min(left, int(room * _PROMPTS_SHARE))
-        most = min(_BEGINNING, share // max(1, len(prompts)) - _ENTRY_CHARS)
-        left -= self._lengthen(chars, prompts, 1.0, share, most=max(_LEAST, most))
-        left -= self._lengthen(chars, newest, _NEWEST_FACTOR, left)
-        for factor in _FACTORS:
-            places = [place for place in self._order if factor <= 1 or self._items[place].kind == "agent"]
-            left -= self._lengthen(chars, places, factor, left)
+        chars, left = dict[int, int](), room
+        for share, wanted in self._stages(room):
+            reserve = left - min(left, share)
+            for place, most in wanted:
+                item, given = self._items[place], chars.get(place, 0)
+                if grown := item.grown(given, most, left - reserve):
+                    chars[place] = grown
+                    left -= item.cost(grown) - item.cost(given)
+                elif item.least:
+                    break
         return [self._items[place].entry(chars[place]) for place in sorted(chars)]
 
-    def _lengthen(
-        self, chars: dict[int, int], places: Iterable[int], factor: float, room: int, most: int = _WHOLE
-    ) -> int:
-        """Lengthen the shown texts (`chars`) at these places, by at most `room` characters. Returns the number used.
+    def _stages(self, room: int) -> Iterator[tuple[int, Iterable[tuple[int, int]]]]:
+        """Each stage has the room that its texts may use, and a length for each of these texts.
 
-        Each text gets `factor` times its usual length (`_Item.usual`), but at least its least length (`_Item.least`)
-        and at most `most` characters.
+        The first and the newest prompts and the newest replies get their least lengths first, and then the beginnings
+        of the other prompts. So a few long prompts do not leave out all others. Then the first and the newest prompts
+        are quoted verbatim. Then every text gets its least length, and all texts get longer step by step.
         """
-        left = room
-        for place in places:
-            item, given = self._items[place], chars.get(place, 0)
-            full, used = len(item.text), item.cost(given)
-            wanted = item.fitting_chars(min(full, most, max(item.least, int(item.usual * factor))), left + used)
-            if wanted > given and (given or wanted >= min(full, most, item.least or _LEAST)):
-                chars[place] = wanted
-                left -= item.cost(wanted) - used
-            elif item.least and not given:
-                break
-        return room - left
 
+        def lengths(places: Iterable[int], factor: float) -> list[tuple[int, int]]:
+            items = [(place, self._items[place]) for place in places]
+            return [(place, max(item.least, int(item.usual * factor))) for place, item in items]
 
-def _shown_part(turn: TurnRecord, kept_indexes: Collection[int], *, only_user: bool) -> TurnRecord:
-    words = [it for it in turn.words if it.message_index not in kept_indexes and it.text]
-    return turn._replace(
-        prompt="" if turn.message_index in kept_indexes else turn.prompt,
-        words=tuple([it for it in words if not only_user or it.kind in USER_KINDS]),
-        files=() if only_user else tuple([file for file in turn.files if file[2] not in kept_indexes]),
-    )
+        prompts = [place for place in self._order if self._items[place].kind == "user"]
+        share = int(room * _PROMPTS_SHARE)
+        beginning = max(_LEAST, min(_BEGINNING, share // max(1, len(prompts)) - _ENTRY_CHARS))
+        yield room, lengths(self._newest, 0.0)
+        yield share, [(place, beginning) for place in prompts]
+        yield room, lengths(self._newest, _NEWEST_FACTOR)
+        for factor in _FACTORS:
+            yield room, lengths([at for at in self._order if factor <= 1 or self._items[at].kind == "agent"], factor)
 
 
 def _items(turn: TurnRecord, age: int, verbatim: Mapping[int, int]) -> Iterator[_Item]:
@@ -183,7 +170,7 @@ def _items(turn: TurnRecord, age: int, verbatim: Mapping[int, int]) -> Iterator[
         yield _Item(rank, age, "user", quote_lines(turn.prompt), (index,), usual, least)
     said = [words for words in turn.words if words.kind == "agent"]
     runs = [words for words in turn.words if words.kind in RUN_KINDS]
-    shown = {*runs[-_RUN_COUNT[min(age, len(_RUN_COUNT) - 1)] :], *said[-1:]}
+    shown = {*runs[-(_RUN_COUNT[age] if age < len(_RUN_COUNT) else 1) :], *said[-1:]}
     shown |= {*said[-_BETWEEN_COUNT[age] - 1 :]} if age < len(_BETWEEN_COUNT) else set()
     for words in turn.words:
         kind, text, index = words.kind, quote_lines(words.text), words.message_index
@@ -204,6 +191,5 @@ def _items(turn: TurnRecord, age: int, verbatim: Mapping[int, int]) -> Iterator[
             yield _Item(_OTHER, age, kind, text, (index,), _BETWEEN_CHARS)
     if age < LIVE_TURNS and turn.files:
         names = [f"{path.rpartition('/')[2]}{f' ×{times}' if times > 1 else ''}" for path, times, _ in turn.files]
-        more = f" and {len(names) - _FILE_COUNT} more" if len(names) > _FILE_COUNT else ""
-        text, indexes = quote(", ".join(names[-_FILE_COUNT:])), (turn.files[0][2], turn.files[-1][2])
-        yield _Item(_OTHER, age, "changed", text, indexes, _WHOLE, end=more)
+        indexes = (turn.files[0][2], turn.files[-1][2])
+        yield _Item(_OTHER, age, "changed", quote(", ".join(names)), indexes, _PROMPT_CHARS)

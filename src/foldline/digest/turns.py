@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from foldline.digest.shortening import shorten
@@ -67,6 +68,15 @@ class TurnRecord(NamedTuple):
         """What the user said: the prompt, refusals and answers."""
         prompt = [Words(self.message_index, self.prompt)] if self.prompt else []
         return prompt + [words for words in self.words if words.kind in USER_KINDS and words.text]
+
+    def without(self, indexes: Collection[int], *, only_user: bool = False) -> TurnRecord:
+        """The turn without the texts of some messages; if `only_user` is true, only with what the user said."""
+        words = [it for it in self.words if it.message_index not in indexes and it.text]
+        return self._replace(
+            prompt="" if self.message_index in indexes else self.prompt,
+            words=tuple([it for it in words if not only_user or it.kind in USER_KINDS]),
+            files=() if only_user else tuple([file for file in self.files if file[2] not in indexes]),
+        )
 
     def shortened(self) -> TurnRecord:
         """The turn with everything that the user said, but only the last text and the last run of the agent."""
