@@ -84,51 +84,36 @@ async def write_model_digest_async(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Digest | FoldRefused:
     """Like `write_model_digest`, for callers that must not block."""
-    flow, attempts = model_digest_flow(request, digester), _Attempts(digester.complete, limits or RetryLimits(), clock)
+    flow, limits = model_digest_flow(request, digester), limits or RetryLimits()
+    end, timeout = clock() + limits.seconds, DigestTimeout(f"no digest within {limits.seconds:g} seconds")
+
+    async def reply_to(call: DigesterCall) -> DigesterReply | Exception:
+        """The reply to a call. If all attempts fail, the error of the last attempt is returned."""
+        attempt = 0
+        while (left := end - clock()) > 0:
+            try:
+                return await _call(digester.complete, replace(call, seconds=left))
+            except Exception as error:  # noqa: BLE001 (`model_digest_flow` handles it)
+                pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
+                attempt += 1
+                if isinstance(error, DigestTimeout | DigestCancelled):
+                    return error
+                if attempt >= limits.attempts or not _is_temporary(error) or clock() + pause >= end:
+                    return timeout if clock() >= end else error
+            await sleep(pause)
+        return timeout
+
     try:
         call = next(flow)
         while True:
-            outcome = await attempts.make(call, sleep)
+            outcome = await reply_to(call)
             call = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
     except StopIteration as finished:
         result: Digest | FoldRefused = finished.value
         return result
 
 
-class _Attempts:
-    """Makes the calls of one digest before its deadline, with pauses between the attempts of a call."""
-
-    def __init__(self, complete: CompleteFunction, limits: RetryLimits, clock: Callable[[], float]) -> None:
-        self.complete, self.limits, self.clock = complete, limits, clock
-        self.end = clock() + limits.seconds
-        self.timeout = DigestTimeout(f"no digest within {limits.seconds:g} seconds")
-
-    async def make(self, call: DigesterCall, sleep: Callable[[float], Awaitable[None]]) -> DigesterReply | Exception:
-        """The reply to a call. If all attempts fail, the error of the last attempt is returned."""
-        limits, error = self.limits, Exception()
-        for attempt in range(max(1, limits.attempts)):
-            left = self.end - self.clock()
-            if left <= 0:
-                return self.timeout
-            try:
-                reply = await _call(self.complete, replace(call, seconds=left))
-                if reply is not None:
-                    return reply
-                error = TypeError("the digester gave nothing")
-            except Exception as raised:  # noqa: BLE001 (`model_digest_flow` handles it)
-                error = raised
-            pause = max(min(limits.longest_pause, limits.first_pause * 2**attempt), _retry_after(error))
-            is_last = attempt + 1 >= limits.attempts or self.clock() + pause >= self.end
-            if not _is_temporary(error) or is_last:
-                break
-            await sleep(pause)
-        is_final = isinstance(error, DigestTimeout | DigestCancelled)
-        return self.timeout if self.clock() >= self.end and not is_final else error
-
-
 def _is_temporary(error: Exception) -> bool:
-    if isinstance(error, DigestTimeout | DigestCancelled):
-        return False
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return status in _RETRY_STATUS or status >= 500
@@ -139,23 +124,21 @@ def _retry_after(error: Exception) -> float:
     """The provider's Retry-After in seconds; 0 if there is none."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     try:
-        return max(0.0, float(headers.get("retry-after", 0))) if headers is not None else 0.0
+        return max(0.0, float(headers.get("retry-after", 0)))  # type: ignore[union-attr]
     except (TypeError, ValueError, AttributeError):
         return 0.0
 
 
-async def _call(complete: CompleteFunction, call: DigesterCall) -> DigesterReply | None:
-    """Make a call, and return the reply.
-
-    If the call takes too long or is cancelled, it is abandoned. If the digester cancels itself, `DigestCancelled` is
-    raised, not `CancelledError`.
-    """
+async def _call(complete: CompleteFunction, call: DigesterCall) -> DigesterReply:
+    """Make a call, and return the reply. If the call takes too long or is cancelled, it is abandoned."""
     _raise_if_cancelled(call)
-    end = _deadline(call)
     is_async = inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(type(complete).__call__)
     reply: Any = complete(call) if is_async else asyncio.wrap_future(_start_thread(lambda: complete(call)))
+    end = _deadline(call)
     while inspect.isawaitable(reply):  # repeated if a plain function returned a coroutine
         reply = await _await_until(reply, call, end)
+    if reply is None:
+        raise TypeError("the digester gave nothing")
     return reply  # type: ignore[no-any-return]  # `model_digest_flow` checks the type
 
 
@@ -183,15 +166,13 @@ async def _await_until(reply: Awaitable[Any], call: DigesterCall, end: float) ->
 
 def _raise_if_cancelled(call: DigesterCall) -> None:
     """Raise `DigestCancelled` if the caller's signal is set."""
-    for name in ("is_set", "is_cancelled", "cancelled", "aborted"):
-        found = getattr(call.signal, name, None)
-        if found is not None:
-            is_set = False
-            with suppress(Exception):  # a foreign object may raise anything
-                is_set = bool(found() if callable(found) else found)
-            if is_set:
-                raise DigestCancelled("stopped by the caller")
-            return
+    names = ("is_set", "is_cancelled", "cancelled", "aborted")
+    found = next((getattr(call.signal, name) for name in names if getattr(call.signal, name, None) is not None), False)
+    is_set = False
+    with suppress(Exception):  # a foreign object may raise anything
+        is_set = bool(found() if callable(found) else found)
+    if is_set:
+        raise DigestCancelled("stopped by the caller")
 
 
 def _start_thread(work: Callable[[], Any]) -> Future[Any]:
