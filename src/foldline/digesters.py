@@ -262,3 +262,12 @@ def _client(package: str, kind: str, model: object, base_url: object, api_key: o
     except getattr(sdk, f"{kind}Error") as error:  # there is no API key
         hint = f"set {package.upper()}_API_KEY, or pass api_key=…"
         raise ConfigError(f"the client of {package} cannot be made ({error})", hint=hint) from None
+
+
+def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
+    """The digester, with the model `policy.digest_model` if this is set. None if `digester` is None."""
+    if digester is None or policy.digest_model in ("", digester.model):
+        return digester
+    return Digester(
+        complete=digester.complete, model=policy.digest_model, reasoning=digester.reasoning, count=digester.count
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.digest.markup import HEADINGS
-from foldline.digest.prompt import CONDENSER_BRIEF, build_summary_prompt, flatten_transcript
+from foldline.digest.prompt import CONDENSER_BRIEF, flatten_transcript
 from foldline.errors import ConfigError
 from foldline.message import (
     Media,
@@ -22,6 +24,7 @@ from foldline.message import (
     tool,
     user,
 )
+from foldline.window_budget import build_summary_prompt
 from support.chats import chats
 
 HOSTILE = (
@@ -95,16 +98,15 @@ def test_a_hidden_message_is_hidden_from_the_digester() -> None:
 
 @pytest.mark.promise("S0.33", "S0.34")
 @pytest.mark.parametrize("scope", ["session", "branch"])
-def test_the_prompt_has_the_documented_order(scope: str) -> None:
+def test_the_prompt_has_the_documented_order(scope: Any) -> None:
     asked = build_summary_prompt([user("Fix it.")], scope, "Before: all was well.")
     frame, rest = asked.split("\n\n", 1)
     marks = ["<carried-digest>", "Before: all was well.", "</carried-digest>", "<scrollback>", "» you: Fix it."]
     places = [rest.index(mark) for mark in [*marks, "</scrollback>", *HEADINGS]]
     assert places == sorted(places)
     assert ("active session" in frame, "abandoned branch" in frame) == (scope == "session", scope == "branch")
-    other = build_summary_prompt(
-        [user("Fix it.")], {"session": "branch", "branch": "session"}[scope], "Before: all was well."
-    )
+    opposite: Any = {"session": "branch", "branch": "session"}[scope]
+    other = build_summary_prompt([user("Fix it.")], opposite, "Before: all was well.")
     assert other.split("\n\n", 1)[1] == rest, "the scope changes the framing line only"
 
 
@@ -138,8 +140,9 @@ def test_the_brief_forbids_answering_and_acting() -> None:
 
 
 def test_an_unknown_scope_is_an_error_that_names_the_known_ones() -> None:
+    galaxy: Any = "galaxy"
     with pytest.raises(ConfigError, match=r"'galaxy'.*session, branch"):
-        build_summary_prompt([], "galaxy")
+        build_summary_prompt([], galaxy)
 
 
 @given(st.lists(st.sampled_from(HOSTILE), max_size=6).map(" ".join), st.sampled_from(HOSTILE))

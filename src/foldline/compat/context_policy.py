@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from foldline.compat.caller_messages import CallerMessages
-from foldline.digest.checks import no_gain, reject_summary
+from foldline.digest.checks import check_size, reject_summary
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE
 from foldline.errors import ConfigError, ViewTooLarge
 from foldline.ledger.message_keys import trace
@@ -288,7 +288,7 @@ def apply_summary(messages: Sequence[Any], plan: CompactionPlan, summary: str) -
     covered, kept, removed = set(plan.covered), list[Message](), list[Message]()
     for index, message in enumerate(caller.messages):
         (removed if index in covered or is_summary(message) else kept).append(message)
-    cause = reject_summary(summary) or no_gain(size_of(_summary(summary)), sum(map(size_of, removed)))
+    cause = reject_summary(summary) or check_size(size_of(_summary(summary)), covered=sum(map(size_of, removed)))
     if cause:
         _LOG.warning("the messages stay as they were: %s", cause)
         return messages

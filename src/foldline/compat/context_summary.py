@@ -32,11 +32,11 @@ from foldline.compat.context_policy import (
     truncation_policy,
 )
 from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall, with_policy_model
+from foldline.digest.digester import Digester, DigesterCall
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
 from foldline.digest.prompt import cumulative_prompt
-from foldline.digesters import digester_of
+from foldline.digesters import digester_of, with_policy_model
 from foldline.errors import ConfigError
 from foldline.fold import Digest
 from foldline.measure.estimator import CHARS_4

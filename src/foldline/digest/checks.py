@@ -3,12 +3,13 @@
 `reject_reply` checks a model's raw reply: an error text, a tool call, a copy of the prompt or a truncated text is no
 digest. `clean_reply` removes secrets, forged markup and instructions from the reply, and `reject_body` checks the rest.
 `reject_summary` applies both checks to a summary that a caller's own function wrote.
-`too_large`, `too_small` and `no_gain` check the size of the finished digest. The reason is recorded with the fold.
+`check_size` checks the size of the finished digest. The reason is recorded with the fold.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import islice
 from typing import TypeGuard
 
@@ -94,12 +95,11 @@ _NO_CONTENT = frozenset(
     {"", "none", "nothing", "n/a", "shipped", "active", "stuck", "shipped: none", "active: none", "stuck: none"}
 )
 _LINE_CHARS = 24
-_ECHO_SHARE = 0.8
-_ECHO_LINES = 4
+"""A line of a reply with fewer characters is not compared with the prompt."""
+_ECHO_SHARE, _ECHO_LINES = 0.8, 4
+"""A reply repeats its prompt if at least `_ECHO_LINES` of its lines, and this share of them, are in the prompt."""
 _SPEAKER = re.compile(r"(?m)^[^\S\n]*» (?:you|agent|tool|shell|note|digest)\b")
 _PROMPT_LINES = frozenset(line for line in (*CONDENSER_BRIEF.split("\n"), *SECTIONS_ABOUT) if len(line) > _LINE_CHARS)
-_INSTRUCTIONS = (CONDENSER_BRIEF, SUMMARY_SYSTEM, SUMMARY_TEMPLATE)
-"""The instructions of foldline's own prompts."""
 
 
 def has_visible_text(value: object) -> TypeGuard[str]:
@@ -132,7 +132,7 @@ def reject_reply(reply: DigesterReply, *, prompt: str = "", instructions: tuple[
     return (
         _check_stop(reply)
         or _check_text(reply, text)
-        or _check_instructions(text, (*_INSTRUCTIONS, *instructions))
+        or _check_instructions(text, (CONDENSER_BRIEF, SUMMARY_SYSTEM, SUMMARY_TEMPLATE, *instructions))
         or _check_echo(text, prompt)
     )
 
@@ -154,25 +154,16 @@ def _check_text(reply: DigesterReply, text: str) -> str:
     fence = _FENCE.match(text.strip())
     if _TOOL_CALL.search(text) or (fence and fence[1].lower() not in _TEXT_FENCES):
         return "the reply is a tool call written as text"
-    if _is_error_body(text):
+    # a digest may quote the body of an error below its first line, or in a sentence
+    lines = (line.strip() for line in text.split("\n"))
+    first = list(islice((it for it in lines if it and not it.startswith("```") and not _HEADING.match(it)), 2))
+    is_short = len(text) <= _ERROR_CHARS
+    if first and first[0].endswith(_BODY_ENDS) and _ERROR_BODY.match("\n".join(first)):
         return "the reply is an error text"
-    if len(text) > _ERROR_CHARS:
-        return ""
-    if _ERROR_TEXT.match(text):
+    if is_short and _ERROR_TEXT.match(text):
         return "the reply is an error text"
     asks = _NO_TRANSCRIPT.search(text) or (_REQUEST.search(text) and not _headings_in(text))
-    return "the reply asks for the conversation" if asks else ""
-
-
-def _is_error_body(text: str) -> bool:
-    """Whether the first line below the headings is the JSON body of an error.
-
-    A digest may quote such a body further below, for example under `# Status`, or in a sentence.
-    """
-    lines = (line.strip() for line in text.split("\n"))
-    content = (line for line in lines if line and not line.startswith("```") and not _HEADING.match(line))
-    first = list(islice(content, 2))
-    return bool(first) and first[0].endswith(_BODY_ENDS) and _ERROR_BODY.match("\n".join(first)) is not None
+    return "the reply asks for the conversation" if is_short and asks else ""
 
 
 def reject_body(text: str, *, sections: bool) -> str:
@@ -199,47 +190,46 @@ def _headings_in(text: str) -> set[str]:
     return {(found[1] or found[2]).lower() for found in _HEADING.finditer(text)}
 
 
-def _check_instructions(text: str, instructions: tuple[str, ...]) -> str:
+def _check_instructions(text: str, instructions: Iterable[str]) -> str:
     """The reason for a rejection if a reply repeats its instructions or is a part of them; else ""."""
     words = " ".join(text.split())
-    repeats = sum(line.strip() in _PROMPT_LINES for line in text.split("\n")) > 1 or any(
-        (len(known) > _LINE_CHARS and known in words) or (len(words) > _LINE_CHARS and words in known)
-        for known in (" ".join(each.split()) for each in instructions)
-    )
+    repeats = sum(line.strip() in _PROMPT_LINES for line in text.split("\n")) > 1
+    for known in (" ".join(each.split()) for each in instructions):
+        repeats = repeats or (len(known) > _LINE_CHARS and known in words)
+        repeats = repeats or (len(words) > _LINE_CHARS and words in known)
     return "the reply repeats its instructions" if repeats else ""
 
 
 def _check_echo(text: str, prompt: str) -> str:
     """The reason for a rejection if a reply repeats its prompt; else "". A reply may repeat the earlier digest."""
     start, end = (prompt.find(tag) for tag in PRIOR_DIGEST_TAGS)
-    if 0 <= start < end:
-        prompt = prompt[:start] + prompt[end:]
-    lines = [line.strip() for line in text.split("\n")]
-    long_lines = [line for line in lines if len(line) >= _LINE_CHARS and line not in HEADINGS]
-    known = set(map(str.strip, prompt.split("\n"))) if len(long_lines) >= _ECHO_LINES else set()
+    prompt = prompt[:start] + prompt[end:] if 0 <= start < end else prompt
+    lines, known = [line.strip() for line in text.split("\n")], set(map(str.strip, prompt.split("\n")))
+    lines = [line for line in lines if len(line) >= _LINE_CHARS and line not in HEADINGS]
     repeats = (
         len(_SPEAKER.findall(text)) >= _ECHO_LINES
-        or (known and sum(line in known for line in long_lines) >= _ECHO_SHARE * len(long_lines))
+        or (len(lines) >= _ECHO_LINES and sum(line in known for line in lines) >= _ECHO_SHARE * len(lines))
         or (len(text.strip()) > 10 * _LINE_CHARS and text.strip() in prompt)
     )
     return "the reply repeats the transcript" if repeats else ""
 
 
-def too_large(tokens: int, max_tokens: int) -> str:
-    """The reason for a rejection if the digest is too large; else ""."""
-    return f"the digest is larger than its cap: {tokens:,} > {max_tokens:,}" if tokens > max_tokens else ""
+def check_size(tokens: int, *, most: int | None = None, least: int = 0, covered: int | None = None) -> str:
+    """The reason why a digest of this many tokens cannot be used; "" if there is none.
 
+    `most` and `least` are its limits. It must be smaller than the messages that it replaces, which have `covered`
+    tokens.
 
-def too_small(tokens: int, min_tokens: int) -> str:
-    """The reason for a rejection if the digest is too small; else ""."""
-    return f"the digest is too short for what it replaces: {tokens:,} < {min_tokens:,}" if tokens < min_tokens else ""
-
-
-def no_gain(tokens: int, covered_tokens: int) -> str:
-    """The reason for a rejection if the digest is not smaller than the messages that it replaces; else ""."""
-    if tokens < covered_tokens:
-        return ""
-    return f"the digest is not smaller than what it replaces: {tokens:,} >= {covered_tokens:,}"
+    >>> check_size(90, most=80), check_size(90, least=80)
+    ('the digest is larger than its cap: 90 > 80', '')
+    """
+    if most is not None and tokens > most:
+        return f"the digest is larger than its cap: {tokens:,} > {most:,}"
+    if tokens < least:
+        return f"the digest is too short for what it replaces: {tokens:,} < {least:,}"
+    if covered is not None and tokens >= covered:
+        return f"the digest is not smaller than what it replaces: {tokens:,} >= {covered:,}"
+    return ""
 
 
 def clean_reply(text: str, *, allowed: str = "") -> tuple[str, int]:

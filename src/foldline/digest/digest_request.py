@@ -45,10 +45,7 @@ class DigestRequest:
     with_thinking: bool = False
     """Whether the digester sees the reasoning in the transcript."""
     cached_prefix: tuple[Message, ...] = ()
-    """The session's own view if the provider has it in its cache; else empty.
-
-    A request that begins with the cached view is cheaper.
-    """
+    """The session's own view if the provider has it in its cache: a request that begins with it is cheaper."""
     min_tokens: int | None = None
     """The smallest allowed size of a model's digest in tokens. None means a small share of the folded tokens."""
     stop_signal: Any = None

@@ -16,13 +16,9 @@ from foldline.measure.estimator import Counter
 from foldline.message import Message, Usage
 from foldline.models.table import Model
 from foldline.models.table import model as model_of
-from foldline.policy import Policy
 
 _MIN_WINDOW = 512
-"""The smallest context window that is assumed for a model, in tokens.
-
-A smaller window cannot hold a prompt and a digest.
-"""
+"""The smallest context window that is assumed for a model, in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +38,7 @@ class DigesterCall:
     prefix: tuple[Message, ...] = ()
     """The session's own view if the provider has it in its cache, else empty.
 
-    After such a view, `system` and `text` are sent as one user turn. The session's tools stay in the request, but may
-    not be called.
+    `system` and `text` follow it as one user turn. The session's tools stay in the request, but may not be called.
     """
 
 
@@ -96,15 +91,6 @@ class Digester:
     def size(self, text: str) -> int:
         """The number of tokens in a text. If the number is an estimate, its upper limit is returned."""
         return self.count(text) if self.count else _counter(self.model).count(text).upper
-
-
-def with_policy_model(digester: Digester | None, policy: Policy) -> Digester | None:
-    """The digester, with the model `policy.digest_model` if this is set. None if `digester` is None."""
-    if digester is None or policy.digest_model in ("", digester.model):
-        return digester
-    return Digester(
-        complete=digester.complete, model=policy.digest_model, reasoning=digester.reasoning, count=digester.count
-    )
 
 
 @cache

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from foldline.digest.audit import audit
 from foldline.digest.carryover import Carryover
-from foldline.digest.checks import no_gain
+from foldline.digest.checks import check_size
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.earlier_digest import carry_digest
 from foldline.digest.extract.extraction import extract_facts
@@ -54,23 +54,12 @@ _PROMPTS_SHARES = (0.97, 0.55)
 """The section "Turns" takes more than its share if long prompts need it: at most the first of these shares of the free
 room in a large digest, to quote the first and the newest prompts verbatim, and otherwise the second, to show them.
 """
-_MIN_TOKENS, _MAX_SHARE = 160, 0.75
-"""A digest of fewer than `_MIN_TOKENS` has no sections. A digest has at most the share `_MAX_SHARE` of the tokens that
-leave the view.
-"""
+MIN_TOKENS = 160
+"""A digest of fewer tokens has no sections."""
 _FULL, _ATTEMPTS = 0.98, 4
 """A text that takes less than the share `_FULL` of its budget is written again with more room, `_ATTEMPTS` times."""
 
 CountTokens = Callable[[str], int]
-
-
-def local_limit(max_tokens: int, covered_tokens: int) -> int:
-    """Maximum size of a local digest in tokens: `max_tokens`, or less if few tokens leave the view.
-
-    So even a fold of few messages makes the view smaller.
-    """
-    smaller = int(_MAX_SHARE * covered_tokens)
-    return min(max_tokens, smaller) if smaller >= _MIN_TOKENS else max_tokens
 
 
 def write_local_digest(
@@ -103,7 +92,7 @@ def write_local_digest(
     message = request.scope.message(text, header=request.header, role=request.role)
     tokens = request.count_tokens(message.text)
     if not plain and 0 < request.covered_tokens <= tokens:
-        return FoldRefused(no_gain(tokens, request.covered_tokens))
+        return FoldRefused(check_size(tokens, covered=request.covered_tokens))
     loss = None if plain else replace(audit(text, facts, kept_indexes=request.kept_indexes), unsourced=())
     return Digest(message=message, cause=cause, loss=loss)  # every line is a quotation, so no claim lacks a source
 
@@ -131,7 +120,7 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
     first_line = header.partition("\n")[0]
     heads = ["\n".join(filter(None, (line, counted))) for line in (header, first_line)]
     head = next((each for each in heads if count_tokens(each) <= max_tokens), first_line)
-    if max_tokens < _MIN_TOKENS or head != heads[0]:
+    if max_tokens < MIN_TOKENS or head != heads[0]:
         return head
     before = facts.earlier_digest
     earlier = [prior_digest, before.text if before and before.message_index not in kept else ""]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from foldline.digest.shortening import shorten
-from foldline.errors import ConfigError
 from foldline.message import Message, user
 from foldline.placeholders import REMOVED_ORDER, condensed_count, without_imitations
 from foldline.plan.timeline import handles_of
@@ -69,14 +68,6 @@ BRANCH = DigestScope(
     frame="Archive of an abandoned branch: the path in the scrollback below was not taken further; record what it "
     "tried and found, for those who went another way.",
 )
-_SCOPES = {scope.name: scope for scope in (SESSION, BRANCH)}
-
-
-def scope_of(name: str) -> DigestScope:
-    """The scope with this name, "session" or "branch"."""
-    if name not in _SCOPES:
-        raise ConfigError(f"unknown digest scope {name!r}", hint=f"use one of {', '.join(_SCOPES)}")
-    return _SCOPES[name]
 
 
 def closing_tag(header: str) -> str:
@@ -99,7 +90,7 @@ def without_header(text: str, *headers: str) -> str:
 
 def body_of(text: str, *headers: str) -> str:
     """A digest's text without its first line, its closing tag and the line `REFERENCE`."""
-    text = without_header(text, *headers, *(scope.header for scope in _SCOPES.values()))
+    text = without_header(text, *headers, SESSION.header, BRANCH.header)
     return text.removeprefix(REFERENCE).strip()
 
 

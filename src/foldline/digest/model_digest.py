@@ -19,13 +19,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
-from foldline.digest.checks import clean_reply, no_gain, reject_body, reject_reply, too_large, too_small
+from foldline.digest.checks import check_size, clean_reply, reject_body, reject_reply
 from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import ADDED_SECTIONS, CountTokens, with_certain_facts, write_local_digest
 from foldline.digest.markup import REFERENCE, remove_instructions
-from foldline.digest.prompt import sections_prompt, transcript_lines
+from foldline.digest.prompt import flatten_transcript, sections_prompt, transcript_lines
 from foldline.fold import Digest
 from foldline.message import Usage, user
 from foldline.placeholders import without_handles
@@ -35,21 +35,13 @@ _CAUSE_CHARS = 300
 _ABOVE = "(everything above this message)"
 """Replaces the transcript in the prompt if the request already contains the transcript as its prefix."""
 _SHRINK_ATTEMPTS, _SHRINK_RATIO = 5, 0.6
-"""If a request is too long, smaller chunks are tried.
-
-The values are the maximum number of such attempts, and the factor by which each attempt reduces the chunks.
-"""
+"""If a request is too long, the transcript is split into chunks that are smaller by this factor, so many times."""
 _WORDS_PER_TOKEN = 0.6
 """English words per token, rounded down. The word limit in the prompt is the token limit times this number."""
 _MAX_CHARS_PER_TOKEN = 64
-"""The size of a reply is checked first if it has more characters than this number times the token limit.
-
-So the content of a huge reply is not checked.
-"""
+"""A reply with more characters than this number times the token limit is rejected before its content is checked."""
 _MIN_SHARE, _MIN_TOKENS = 0.01, 24
-"""The smallest allowed size of a digest: this share of the folded tokens, or this number of tokens, whichever is
-smaller.
-"""
+"""The smallest allowed size of a digest: this share of the folded tokens, but at most this number of tokens."""
 _NARRATIVE_SHARE = 0.6
 """The share of a digest that the model may write. The rest is for facts that are taken from the record."""
 _ADDED = (
@@ -63,19 +55,18 @@ _OVERFLOW = re.compile(
     r"exceeds? the available context|token limit",
     re.IGNORECASE,
 )
+_TOO_LONG = "too many tokens for the digester's window"
 
-DigestFlow: TypeAlias = Generator[DigesterCall, DigesterReply, Digest | FoldRefused]
+Calls: TypeAlias = Generator[DigesterCall, DigesterReply, str]
 
 
 class DigestRejected(Exception):
     """The model's digest cannot be used."""
 
 
-class _RequestTooLong(Exception):
-    """A request that exceeds the digester's window."""
-
-
-def model_digest_flow(request: DigestRequest, digester: Digester) -> DigestFlow:
+def model_digest_flow(
+    request: DigestRequest, digester: Digester
+) -> Generator[DigesterCall, DigesterReply, Digest | FoldRefused]:
     """The digest that a digester writes; if the digester fails, the local digest or a refusal of the fold."""
     flow = _ModelDigest(request, digester)
     try:
@@ -113,14 +104,12 @@ class _ModelDigest:
         """
         self.user_text = "\n".join(message.text for message in request.messages if message.is_prompt)
         self.room_share = 1.0
-        """The share of the available tokens that the transcript may use. The share is reduced when a request was too
-        long.
-        """
+        """The share of the available tokens that the transcript may use. It is reduced if a request was too long."""
         self.partial_digests: list[str] = []
         self.usage: Usage | None = None
         self.removed_instructions = 0
 
-    def body(self) -> Generator[DigesterCall, DigesterReply, str]:
+    def body(self) -> Calls:
         """The digest's text; if a request is too long, smaller chunks are tried."""
         for _ in range(_SHRINK_ATTEMPTS):
             try:
@@ -130,17 +119,14 @@ class _ModelDigest:
             except DigestRejected:
                 raise
             except Exception as error:
-                if not isinstance(error, _RequestTooLong) and not _OVERFLOW.search(redact_error(error)):
+                if not _OVERFLOW.search(redact_error(error)):
                     raise
                 self.room_share *= _SHRINK_RATIO
                 self.partial_digests.clear()
         raise DigestRejected("the digester rejects every request as too long")
 
-    def _digest_chunks(self) -> Generator[DigesterCall, DigesterReply, str]:
-        """Makes one call if the transcript fits.
-
-        Otherwise makes one call for each chunk, and further calls to merge the results.
-        """
+    def _digest_chunks(self) -> Calls:
+        """Makes one call if the transcript fits. Otherwise, one for each chunk, and more to merge the results."""
         request, size = self.request, self.digester.size
         room, prior = self._room(), redact(request.prior_digest)
         if request.facts is not None:  # the sections below the model's text are written again from the facts
@@ -163,32 +149,28 @@ class _ModelDigest:
         return (yield from self._call("".join(chunks), prior_digest=prior, last=True))
 
     def _room(self) -> int:
+        """The number of tokens for a transcript."""
         window = self.digester.window
-        around = self.prompt.write(
-            "",
-            prior_digest="none",
-            max_words=self.reply_tokens,
-            instructions=self.request.instructions,
-            added=self.added,
-        )
+        around = self._prompt("", prior_digest="none", last=True)
         room = window - self.reply_tokens - self.digester.size(self.prompt.system + around) - _FRAMING_TOKENS
         if room < _MIN_ROOM:
             raise DigestRejected(f"the digester's window of {window:,} tokens has no room for a transcript")
         return max(_MIN_ROOM, int(room * self.room_share))
 
-    def _call(
-        self, transcript: str, *, prior_digest: str = "", last: bool = False
-    ) -> Generator[DigesterCall, DigesterReply, str]:
+    def _prompt(self, transcript: str, *, prior_digest: str, last: bool) -> str:
+        return self.prompt.write(
+            transcript,
+            prior_digest=prior_digest,
+            max_words=int(self.reply_tokens * _WORDS_PER_TOKEN) if self.request.prompt is None else 0,
+            instructions=self.request.instructions if last else "",
+            added=self.added,
+        )
+
+    def _call(self, transcript: str, *, prior_digest: str = "", last: bool = False) -> Calls:
         request = self.request
         call = DigesterCall(
             system=self.prompt.system,
-            text=self.prompt.write(
-                transcript,
-                prior_digest=prior_digest,
-                max_words=int(self.reply_tokens * _WORDS_PER_TOKEN) if request.prompt is None else 0,
-                instructions=request.instructions if last else "",
-                added=self.added,
-            ),
+            text=self._prompt(transcript, prior_digest=prior_digest, last=last),
             model=self.digester.model,
             max_tokens=self.reply_tokens,
             reasoning=self.digester.reasoning,
@@ -196,13 +178,15 @@ class _ModelDigest:
             prefix=request.cached_prefix if self.room_share == 1.0 else (),
         )
         if not call.prefix and self.digester.size(call.system + call.text) + self.reply_tokens > self.digester.window:
-            raise _RequestTooLong  # joined chunks may have more tokens than the sum of their sizes
+            raise ValueError(_TOO_LONG)  # joined chunks may have more tokens than the sum of their sizes
         reply = yield call
         if not isinstance(reply, DigesterReply):
             raise DigestRejected(f"the digester returned {type(reply).__name__} instead of a DigesterReply")
-        self.usage = _sum(self.usage, reply.usage)
+        if reply.usage is not None:
+            pairs = zip(self.usage or Usage(), reply.usage, strict=True)
+            self.usage = Usage(*(left + right for left, right in pairs))
         is_long = len(reply.text) > _MAX_CHARS_PER_TOKEN * request.max_tokens
-        cause = too_large(request.count_tokens(reply.text), request.max_tokens) if is_long else ""
+        cause = check_size(request.count_tokens(reply.text), most=request.max_tokens) if is_long else ""
         asked = (self.prompt.system, self.prompt.template)
         _reject(redact(cause or reject_reply(reply, prompt=call.text, instructions=asked))[:_CAUSE_CHARS])
         text, removed = clean_reply(reply.text, allowed=self.user_text)
@@ -216,8 +200,11 @@ class _ModelDigest:
         facts = request.facts or extract_facts(request.messages, request.first_index)
         reference = "" if request.plain_list else f"{REFERENCE}\n"
         head = count_tokens(request.scope.message(reference, header=request.header).text)
-        _reject(too_large(count_tokens(body) + head, request.max_tokens))
-        _reject(too_small(count_tokens(body), self._least()))
+        if (least := request.min_tokens) is None:
+            covered = request.covered_tokens or count_tokens(flatten_transcript(request.messages))
+            least = min(_MIN_TOKENS, int(_MIN_SHARE * covered))
+        size = count_tokens(body)
+        _reject(check_size(size + head, most=request.max_tokens) or check_size(size, least=least))
         text, loss = with_certain_facts(
             body,
             facts,
@@ -231,33 +218,16 @@ class _ModelDigest:
         text, removed = remove_instructions(text, allowed=f"{self.user_text}\n{facts.user_text}", has_turns=True)
         message = request.scope.message(f"{reference}{text}", header=request.header, role=request.role)
         if request.covered_tokens:
-            _reject(no_gain(count_tokens(message.text), request.covered_tokens))
+            _reject(check_size(count_tokens(message.text), covered=request.covered_tokens))
         removed += self.removed_instructions
         if removed:
             loss = replace(loss, unsourced=(*loss.unsourced, f"orders to the reader: {removed}"))
         return Digest(message=message, by=self.digester.name, loss=loss, usage=self.usage)
 
-    def _least(self) -> int:
-        request = self.request
-        if request.min_tokens is not None:
-            return request.min_tokens
-        covered = request.covered_tokens
-        for line in (line for message in request.messages for line in transcript_lines(message)):
-            if request.covered_tokens or _MIN_SHARE * covered >= _MIN_TOKENS:
-                break
-            covered += request.count_tokens(line)
-        return min(_MIN_TOKENS, int(_MIN_SHARE * covered))
-
 
 def _reject(cause: str) -> None:
     if cause:
         raise DigestRejected(cause)
-
-
-def _sum(one: Usage | None, two: Usage | None) -> Usage | None:
-    if one is None or two is None:
-        return one or two
-    return Usage(*(left + right for left, right in zip(one, two, strict=True)))
 
 
 # Splitting a transcript into chunks. A chunk that continues a message begins with the speaker's mark again. So text

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from foldline.digest.markup import HEADINGS, SESSION, DigestScope, scope_of
+from foldline.digest.markup import HEADINGS, SESSION, DigestScope
 from foldline.errors import ConfigError
 from foldline.json_text import dumps
 from foldline.message import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -104,11 +104,6 @@ def cumulative_prompt(system: str = SUMMARY_SYSTEM, template: str = SUMMARY_TEMP
     if "{messages}" not in template:
         raise ConfigError("the summary template has no {messages}", hint="put {messages} where the conversation goes")
     return DigestPrompt(system=system, template=template)
-
-
-def build_summary_prompt(messages: Iterable[Message], scope: str = "session", prior_digest: str | None = None) -> str:
-    """The text of the user turn in which a digester is asked to digest these messages."""
-    return sections_prompt(scope_of(scope)).write(flatten_transcript(messages), prior_digest=prior_digest or "")
 
 
 def flatten_transcript(messages: Iterable[Message]) -> str:

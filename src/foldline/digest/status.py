@@ -6,7 +6,9 @@ important first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 
 from foldline.digest.extract.facts import Fact, Facts
 from foldline.digest.markup import MARKED_DONE, entry, quote
@@ -14,14 +16,10 @@ from foldline.digest.shortening import shorten
 from foldline.plan.timeline import handles_of
 from foldline.tool_calls import is_check, strip_command
 
-_MAX_FAILURES, _MAX_PASSED, _MAX_PRODUCTS, _MAX_DONE = 6, 4, 10, 8
-_COMMAND_CHARS, _FILE_CHARS, _OPEN_WORK_CHARS, _LABEL_CHARS = 110, 260, 500, 60
-_MAX_NAMED_FILES = 8
+_MAX_FAILURES, _MAX_PASSED, _MAX_PRODUCTS, _MAX_DONE, _MAX_NAMED_FILES = 6, 4, 10, 8, 8
+_COMMAND_CHARS, _FILE_CHARS, _OPEN_WORK_CHARS, _DONE_CHARS, _LABEL_CHARS = 110, 260, 500, 400, 60
 _MAX_ROOT_CHARS = 1_000
-"""Maximum length of a common root in characters.
-
-Every slash of a path ends a possible root. Without a limit, a text with very many slashes would take too much time.
-"""
+"""Maximum length of a common root in characters, so that a text with very many slashes does not take too much time."""
 
 
 class Status:
@@ -30,20 +28,16 @@ class Status:
     def __init__(self, facts: Facts, kept_indexes: Collection[int]) -> None:
         self._facts, self._kept = facts, kept_indexes
         self._by_kind = facts.by_kind(kept_indexes)
-        self.files = [fact.text for kind in ("modified", "read") for fact in self.newest(kind)]
-        self.root = common_root(self.files)
+        self.root = common_root(fact.text for fact in self.newest("modified", "read"))
 
-    def newest(self, kind: str) -> list[Fact]:
-        """The facts of a kind, the newest first."""
-        return self._by_kind.get(kind, [])[::-1]
-
-    def short_path(self, path: str) -> str:
-        """A path without the common root of the files (see `common_root`)."""
-        return path.removeprefix(self.root) if self.root else path
+    def newest(self, *kinds: str) -> list[Fact]:
+        """The facts of some kinds, the newest first."""
+        found = [fact for kind in kinds for fact in self._by_kind.get(kind, [])[::-1]]
+        return sorted(found, key=lambda fact: -fact.indexes[-1]) if len(kinds) > 1 else found
 
     def label(self, source: str) -> str:
-        """The start of a line: the name of a file or a command."""
-        return f"{quote(shorten(self.short_path(source), _LABEL_CHARS))}: " if source else ""
+        """The start of a line about a file."""
+        return f"{quote(shorten(source.removeprefix(self.root), _LABEL_CHARS))}: "
 
     def open_lines(self, shown: str = "") -> Iterator[str]:
         """Calls without a result and background work without a report, if the text `shown` does not name their ids."""
@@ -58,19 +52,18 @@ class Status:
         yield from self.open_lines(shown)
         passed, failed = sorted(self.newest("passed"), key=lambda fact: not is_check(fact.text)), self.newest("failed")
         last_passed = max([fact.indexes[-1] for fact in passed if is_check(fact.text)], default=-1)
-        failures = [*failed, *self.newest("interrupted"), *self.newest("error")]
-        for fact in sorted(failures, key=lambda fact: -fact.indexes[-1])[:_MAX_FAILURES]:
-            named = fact.text if fact.kind == "error" else f"{self._short(fact)}: {fact.note}".removesuffix(": ")
+        for fact in self.newest("failed", "interrupted", "error")[:_MAX_FAILURES]:
             is_old = fact.indexes[-1] < last_passed and is_check(fact.text)
             when = ", before other checks that passed" if is_old else ""
-            yield entry(f"{'Interrupted' if fact.kind == 'interrupted' else 'Failed'}{when}: {named}", fact.indexes)
+            verb = "Interrupted" if fact.kind == "interrupted" else "Failed"
+            yield entry(f"{verb}{when}: {fact.text if fact.kind == 'error' else self._run(fact)}", fact.indexes)
         for fact in self.newest("produced")[:_MAX_PRODUCTS]:
             yield entry(fact.text, fact.indexes)
         changed = self.newest("modified")
         last_change = max([fact.indexes[-1] for fact in changed], default=-1)
         for fact in [fact for fact in passed if not _failed_later(fact, failed)][:_MAX_PASSED]:
             when = "" if fact.indexes[-1] > last_change else ", before the last change of a file"
-            yield entry(f"Passed{when}: {self._short(fact)}: {fact.note}".removesuffix(": "), fact.indexes)
+            yield entry(f"Passed{when}: {self._run(fact)}", fact.indexes)
         yield from self._changed_since(changed, "made", "commit", self._facts.marks.get("commit", -1))
         yield from self._changed_since(changed, "ran", "test, build or lint", self._facts.marks.get("check", -1))
 
@@ -82,33 +75,29 @@ class Status:
         or ran no check. The entry then says so, but does not exclude that a sub-agent or the user did.
         """
         later = [fact for fact in changed if fact.indexes[-1] > index]
-        places = [fact.indexes[-1] for fact in later]
+        if not later:
+            return
+        indexes = sorted([fact.indexes[-1] for fact in later])
         names = [fact.text.rpartition("/")[2] for fact in later[:_MAX_NAMED_FILES]]
         more = f" and {len(later) - len(names)} more" if len(later) > len(names) else ""
-        if index < 0 and later:
-            yield entry(f"The agent itself {verb} no {what}", (min(places), max(places)))
-        elif later:
-            named = "all changed files" if len(later) == len(changed) > 1 else f"{', '.join(names)}{more}"
-            yield entry(f"Edited after the last {what} that was seen: {named}", (min(places), max(places)))
+        named = "all changed files" if len(later) == len(changed) > 1 else f"{', '.join(names)}{more}"
+        told = f"Edited after the last {what} that was seen: {named}" if index >= 0 else None
+        yield entry(told or f"The agent itself {verb} no {what}", (indexes[0], indexes[-1]))
 
     def plan_lines(self) -> Iterator[str]:
         """The unfinished tasks, followed by the finished ones."""
-        tasks = self._by_kind.get("open", [])
-        for fact in (*(t for t in tasks if t.note == "in_progress"), *(t for t in tasks if t.note != "in_progress")):
+        for fact in sorted(self._by_kind.get("open", []), key=lambda fact: fact.note != "in_progress"):
             yield entry(f"{fact.note or 'open'}: {fact.text}", fact.indexes)
-        done = self.newest("done")[:_MAX_DONE]
-        if done:
-            names = "; ".join([fact.text for fact in done])
-            yield entry(
-                f"{MARKED_DONE}: {names}", [index for fact in done for index in fact.indexes[-1:]], max_chars=400
-            )
+        if done := self.newest("done")[:_MAX_DONE]:
+            names, indexes = "; ".join([fact.text for fact in done]), [fact.indexes[-1] for fact in done]
+            yield entry(f"{MARKED_DONE}: {names}", indexes, max_chars=_DONE_CHARS)
 
     def file_lines(self) -> Iterator[str]:
         """The changed files, each with the purpose of its last change and with the names or lines that were written."""
         for fact in self.newest("modified"):
             times = f" ×{fact.times}" if fact.times > 1 else ""
             about = "; ".join(filter(None, (fact.note, ", ".join(fact.changes))))
-            text = f"{self.short_path(fact.text)}{times}: {about}".removesuffix(": ")
+            text = f"{fact.text.removeprefix(self.root)}{times}: {about}".removesuffix(": ")
             yield entry(text, fact.indexes[-1:], max_chars=_FILE_CHARS)
 
     def call_lines(self) -> Iterator[str]:
@@ -121,10 +110,11 @@ class Status:
             if call.message_index not in self._kept:
                 yield f"- {quote(call.text)} [{handles_of((call.message_index,))}]"
 
-    def _short(self, fact: Fact) -> str:
-        text = self.short_path(fact.text)
+    def _run(self, fact: Fact) -> str:
+        """The command of a run, and the line that shows its outcome."""
+        text = fact.text.removeprefix(self.root)
         text = strip_command(text) if is_check(text) and "cd:" not in fact.note else text
-        return shorten(text, _COMMAND_CHARS)
+        return f"{shorten(text, _COMMAND_CHARS)}: {fact.note}".removesuffix(": ")
 
 
 def _failed_later(passed: Fact, failed: Collection[Fact]) -> bool:
@@ -133,18 +123,13 @@ def _failed_later(passed: Fact, failed: Collection[Fact]) -> bool:
     return any(fact.indexes[-1] > passed.indexes[-1] and bare in fact.text for fact in failed)
 
 
-def common_root(paths: Collection[str]) -> str:
+def common_root(paths: Iterable[str]) -> str:
     """The folder that saves the most characters if it is left out at the start of paths; "" if there is none.
 
     >>> common_root(["/w/cli/a.go", "/w/cli/b/c.go", "/w/cli/d.go", "/etc/hosts"])
     '/w/cli/'
     """
-    saved: dict[str, int] = {}
-    for path in paths:
-        at = path.find("/", 1) if path.startswith("/") else -1
-        while 0 < at < _MAX_ROOT_CHARS:
-            folder = path[: at + 1]
-            saved[folder] = saved.get(folder, 0) + len(folder)
-            at = path.find("/", at + 1)
-    best = max(saved, key=lambda folder: (saved[folder] - 2 * len(folder), folder), default="")
-    return best if best and saved[best] > 2 * len(best) else ""
+    absolute = [path[:_MAX_ROOT_CHARS] for path in paths if path.startswith("/")]
+    counts = Counter(path[: slash.end()] for path in absolute for slash in re.finditer("(?<=.)/", path))
+    best = max(counts, key=lambda folder: ((counts[folder] - 2) * len(folder), folder), default="")
+    return best if counts[best] > 2 else ""

@@ -13,22 +13,16 @@ from foldline.human_input import is_correction
 
 USER_KINDS = frozenset({"refusal", "answer"})
 RUN_KINDS = frozenset({"ran", "passed", "failed", "interrupted"})
-MAX_AGENT_CHARS, _MAX_PROMPT_CHARS = 4_000, 12_000
+_MAX_AGENT_CHARS, _MAX_PROMPT_CHARS = 4_000, 12_000
 """Maximum numbers of stored characters: for a text of the agent, and for any other text, such as a prompt."""
 _MAX_WORDS, _MAX_FILES, MAX_TURNS = 40, 60, 300
-"""Maximum numbers: of `Words` values in a turn, of files in a turn, and of turns in a log.
-
-The oldest ones are dropped, but the first turn is never dropped.
-"""
+"""Maximum numbers of `Words` in a turn, of files in a turn, and of turns. The first turn is never dropped."""
 LIVE_TURNS = 3
 """Number of newest turns that are kept in full, and whose prompts are quoted verbatim."""
 FORGOTTEN, FIRST_FORGOTTEN, LAST_FORGOTTEN = "forgotten", "first forgotten", "last forgotten"
 """Keys of `Facts.marks` for dropped turns: their number, and the message index of the first and of the last one."""
 _COMMAND_CHARS = 200
-"""Maximum length in characters of a message that the user wrote after a command to the agent program.
-
-A longer message was inserted by the program.
-"""
+"""A longer message after a command to the agent program was inserted by the program, not written by the user."""
 
 
 class Words(NamedTuple):
@@ -37,11 +31,8 @@ class Words(NamedTuple):
     message_index: int
     text: str
     kind: str = "user"
-    """Who wrote the text, or the outcome of a run.
-
-    Words of the user are `user`, `refusal` or `answer`, and words of the agent are `agent`. Text that the agent program
-    inserted for a command is `command`. A run is `ran`, `passed`, `failed` or `interrupted`, depending on what its
-    result proves.
+    """Who wrote the text: `user`, `refusal` and `answer` are the user, `agent` is the agent, and `command` is the agent
+    program. A run is `ran`, `passed`, `failed` or `interrupted`, depending on what its result proves.
     """
     line: str = ""
     """For a run, the line of the result that shows the outcome. If no line shows it, the last line of the result."""
@@ -50,12 +41,11 @@ class Words(NamedTuple):
 
 
 class TurnRecord(NamedTuple):
-    """A prompt, and what followed until the next prompt."""
+    """A prompt, and what the user and the agent said and ran until the next prompt, in order."""
 
     message_index: int
     prompt: str = ""
     words: tuple[Words, ...] = ()
-    """What the user and the agent said after the prompt, and the commands that the agent ran, in order."""
     files: tuple[tuple[str, int, int], ...] = ()
     """The files that were changed: path, number of changes, index of the newest change."""
     is_command: bool = False
@@ -87,19 +77,15 @@ class TurnRecord(NamedTuple):
 
 
 class TurnLog:
-    """Collects the turns while messages are read. The given list and `marks` are changed in place.
-
-    `marks` counts the turns that are dropped because there are too many.
-    """
+    """Collects the turns while messages are read. The given list and `marks` are changed in place."""
 
     def __init__(self, turns: list[TurnRecord], marks: dict[str, int]) -> None:
         self.turns, self.marks = turns, marks
 
     def start(self, index: int, prompt: str, *, is_command: bool = False, is_separate: bool = False) -> None:
-        """Begin a turn.
+        """Begin a turn. A second text of the same message is added to the prompt, unless it is a separate prompt.
 
-        A second text of the same message is added to the prompt, unless it is a separate prompt. The text that the
-        agent program inserts for a command is added to the turn of the command.
+        The text that the agent program inserts for a command is added to the turn of the command.
         """
         last = self.turns[-1] if self.turns else TurnRecord(-1)
         if last.is_command and index == last.message_index + 1 and len(prompt) > _COMMAND_CHARS:
@@ -112,23 +98,21 @@ class TurnLog:
         prompt = shorten(prompt, _MAX_PROMPT_CHARS)
         self.turns.append(TurnRecord(index, prompt, is_command=is_command, is_correction=is_correction(prompt)))
         if len(self.turns) > MAX_TURNS:
-            old = enumerate(self.turns[1:-LIVE_TURNS], start=1)
-            self._forget(next((at for at, turn in old if not (turn.is_correction or turn.user_words[1:])), 1))
+            self._forget_turn()
 
-    def _forget(self, place: int) -> None:
-        """Drop a turn, and count it."""
-        index, marks = self.turns.pop(place).message_index, self.marks
+    def _forget_turn(self) -> None:
+        """Drop the oldest turn in which the user did not correct, refuse or answer anything, and count it."""
+        old, marks = enumerate(self.turns[1:-LIVE_TURNS], start=1), self.marks
+        place = next((at for at, turn in old if not (turn.is_correction or turn.user_words[1:])), 1)
+        index = self.turns.pop(place).message_index
         marks[FORGOTTEN] = marks.get(FORGOTTEN, 0) + 1
         marks[FIRST_FORGOTTEN] = min(index, marks.get(FIRST_FORGOTTEN, index))
         marks[LAST_FORGOTTEN] = max(index, marks.get(LAST_FORGOTTEN, index))
 
     def add(self, words: Words) -> None:
-        """Add words or a run to the current turn.
-
-        If the turn then has too many entries, its oldest run or its oldest words of the agent are removed.
-        """
+        """Add words or a run to the current turn. The oldest words or runs of the agent in a long turn are dropped."""
         turn = self._current(words.message_index)
-        text = shorten(words.text, MAX_AGENT_CHARS if words.kind == "agent" else _MAX_PROMPT_CHARS)
+        text = shorten(words.text, _MAX_AGENT_CHARS if words.kind == "agent" else _MAX_PROMPT_CHARS)
         both = [*turn.words, words._replace(text=text)]
         if len(both) > _MAX_WORDS:
             both.remove(next((it for it in both if it.kind not in USER_KINDS), both[0]))

@@ -11,11 +11,11 @@ from foldline import digesters
 from foldline.digest.audit import audit
 from foldline.digest.checks import has_visible_text
 from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall, DigesterReply, with_policy_model
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.extraction import NEWEST_READ, extract_facts
 from foldline.digest.extract.facts import Facts
-from foldline.digest.local import local_limit, write_local_digest
+from foldline.digest.local import MIN_TOKENS, write_local_digest
 from foldline.digest.markup import SESSION, body_of, without_header
 from foldline.digest.prompt import SUMMARY_SYSTEM, SUMMARY_TEMPLATE, DigestPrompt, cumulative_prompt
 from foldline.errors import InputError
@@ -38,6 +38,8 @@ OPENING_READ = 100
 The newest `NEWEST_READ` folded messages are read, too. The facts of the messages between them come from the current
 digest.
 """
+_MAX_LOCAL_SHARE = 0.75
+"""A local digest has at most this share of the tokens that leave the view."""
 _ENDPOINTS: dict[str, tuple[str, Callable[..., Digester]]] = {
     "openai": ("OPENAI_API_KEY", digesters.openai),
     "anthropic": ("ANTHROPIC_API_KEY", digesters.anthropic),
@@ -74,7 +76,7 @@ def choose_digester(digester: Digester | None, policy: Policy) -> Digester | Non
     Returns None if the policy names no model, or if the SDK or the API key of that model is missing.
     """
     if digester is not None or not policy.digest_model:
-        return with_policy_model(digester, policy)
+        return digesters.with_policy_model(digester, policy)
     vendor = model_of(policy.digest_model).vendor or "openai"
     key, endpoint = _ENDPOINTS.get(vendor, ("", digesters.openai))
     if not os.environ.get(key) or find_spec(vendor) is None:
@@ -155,7 +157,7 @@ class DigestWriter:
         return DigestRequest(
             messages=[timeline.messages[index] for index in leaves],
             count_tokens=lambda text: state.size(user(text)),
-            max_tokens=local_limit(reserve, covered) if options.local or digester is None else reserve,
+            max_tokens=_local_limit(reserve, covered) if options.local or digester is None else reserve,
             covered_tokens=0 if options.must else covered,
             facts=self._facts_so_far(state),
             cut=fold.cut,
@@ -199,6 +201,15 @@ class DigestWriter:
             return None
         facts = extract_facts(list(self.record.read(lead, lead + OPENING_READ)), lead)
         return replace(extract_facts([fold.digest.message], start - 1, facts), is_complete=False)
+
+
+def _local_limit(max_tokens: int, covered_tokens: int) -> int:
+    """Maximum size of a local digest in tokens: `max_tokens`, or less if few tokens leave the view.
+
+    So even a fold of few messages makes the view smaller.
+    """
+    smaller = int(_MAX_LOCAL_SHARE * covered_tokens)
+    return min(max_tokens, smaller) if smaller >= MIN_TOKENS else max_tokens
 
 
 def _digest_limit(state: State, fold: Fold) -> int:

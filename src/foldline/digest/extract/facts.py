@@ -27,9 +27,7 @@ from foldline.digest.turns import LIVE_TURNS, TurnRecord, Words
 from foldline.tool_calls import InterpretedCall
 
 NO_RESULT, LEFT_OPEN, NO_REPORT = ": no result yet", ": no result, the work went on without it", " runs, no report yet"
-"""The last words of entries: for a call without a result, for such a call after later turns, and for background work
-without a report.
-"""
+"""The ends of entries for a call without a result, for an older such call, and for background work."""
 
 
 class Fact(NamedTuple):
@@ -58,7 +56,7 @@ class PendingCall(NamedTuple):
 
 
 class MadeCall(NamedTuple):
-    """The newest call on a target. A target is a file or folder that is read or searched, or a command that is run."""
+    """The newest call on a target: a file or folder that is read or searched, or a command that is run."""
 
     text: str
     message_index: int
@@ -88,11 +86,11 @@ class Facts:
     """Calls without a result, by call id."""
     turns: list[TurnRecord] = field(default_factory=list)
     calls: dict[str, MadeCall] = field(default_factory=dict)
-    """The newest call on each target (file, folder or command), by target."""
+    """The newest call on each target, by target."""
     marks: dict[str, int] = field(default_factory=dict)
-    """Indexes and counts by name. `commit`: index of the newest call that may have committed. `check`: index of the
-    newest call that tested, built or linted. `tasks`: number of tasks that were created without a number. `condensed`:
-    number of messages that earlier digests in the messages replace. The names for dropped turns are in `turns.py`.
+    """Indexes and counts by name: `commit` and `check` are the indexes of the newest call that may have committed, and
+    of the newest one that tested, built or linted. `tasks` counts tasks without a number. `condensed` counts messages
+    that earlier digests in the messages replace. The names for dropped turns are in `turns.py`.
     """
     earlier_digest: Words | None = None
     """The newest digest in the messages that was written by a model or by the client."""
@@ -112,8 +110,7 @@ class Facts:
     def open_work(self, kept_indexes: Collection[int] = ()) -> list[Fact]:
         """Calls without a result and background work without a report, newest first.
 
-        If the agent replied to a later prompt, the call was probably interrupted. Such a call is named only if there
-        are few later replies.
+        A call is left out if the agent replied to several later prompts, because it was probably interrupted.
         """
         replied = [turn.message_index for turn in self.turns if any(words.kind == "agent" for words in turn.words)]
         found = []

@@ -17,7 +17,6 @@ from foldline.digest.digest_request import DigestRequest, FoldRefused
 from foldline.digest.digester import Digester, DigesterCall, DigesterReply
 from foldline.digest.driver import RetryLimits, write_model_digest_async
 from foldline.digest.local import write_local_digest
-from foldline.digest.markup import scope_of
 from foldline.digest.prompt import sections_prompt
 from foldline.digesters import reply_of
 from foldline.message import Message, user
@@ -33,6 +32,7 @@ from foldline.window_budget.host_messages import (
     without_header,
 )
 from foldline.window_budget.messages import Context, SimpleStreamOptions, UserMessage
+from foldline.window_budget.summarize.prompt import scope_of
 from foldline.wire.field_access import pick, text_of
 
 __all__ = ["SummarizeDeps", "condense_scope", "summarize"]
