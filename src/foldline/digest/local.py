@@ -15,10 +15,10 @@ from foldline.digest.audit import audit
 from foldline.digest.carryover import Carryover
 from foldline.digest.checks import check_size
 from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.earlier_digest import carry_digest
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.extract.facts import Facts
-from foldline.digest.markup import REFERENCE, remove_instructions
+from foldline.digest.markup import INDENT, REFERENCE, body_of, quote, remove_instructions
+from foldline.digest.shortening import without_code
 from foldline.digest.status import Status
 from foldline.digest.turn_writer import TurnWriter
 from foldline.fold import Digest, Loss
@@ -124,7 +124,7 @@ def local_digest_text(  # noqa: PLR0913 (keyword arguments)
         return head
     before = facts.earlier_digest
     earlier = [prior_digest, before.text if before and before.message_index not in kept else ""]
-    sections = _Sections(facts, kept, "\n".join(filter(None, earlier)))
+    sections = _Sections(facts, kept, earlier="\n".join(filter(None, earlier)))
     return _fitted(head, max_tokens, count_tokens, lambda room: sections.write(head, room, _SHARES))
 
 
@@ -168,15 +168,15 @@ class _Sections:
         self,
         facts: Facts,
         kept: Collection[int],
-        earlier: str = "",
         *,
+        earlier: str = "",
         only_user: bool = False,
         only_open: bool = False,
     ) -> None:
-        status = Status(facts, kept)
-        carryover, self.turns = Carryover(facts, kept, status.label), TurnWriter(facts.turns, kept, only_user=only_user)
+        status, self.turns = Status(facts, kept), TurnWriter(facts.turns, kept, only_user=only_user)
+        carryover = Carryover(facts, kept, status.label)
         self._writers: dict[str, Callable[[int, str], list[str]]] = {
-            "Earlier digest": lambda room, _: carry_digest(earlier, room),
+            "Earlier digest": lambda room, _: _carried(earlier, room),
             "Turns": lambda room, _: self.turns.write(room),
             USER_WORDS: lambda room, _: self.turns.write(room),
             "Status": lambda room, shown: _fitting(status.lines(shown), room),
@@ -192,8 +192,7 @@ class _Sections:
     def write(self, head: str, room: int, shares: Mapping[str, tuple[float, float]]) -> str:
         """The text `head`, followed by sections in at most `room` characters."""
         found, left, grown = dict[str, list[str]](), room, min(1.0, room / _LARGE_CHARS)
-        prompts_chars = self.turns.needed_chars(verbatim=grown == 1)
-        prompts_share = _PROMPTS_SHARES[grown < 1]
+        prompts_chars, prompts_share = self.turns.needed_chars(verbatim=grown == 1), _PROMPTS_SHARES[grown < 1]
         for name, (large, tiny) in shares.items():
             most = int(left * (grown * large + (1 - grown) * tiny)) - _HEADING_CHARS
             prompts = min(prompts_chars, int(left * prompts_share))
@@ -244,6 +243,27 @@ def _fitting(lines: Iterable[str], room: int) -> list[str]:
             taken.append(line)
             room -= len(line) + 1
     return taken
+
+
+def _carried(text: str, room: int) -> list[str]:
+    """The lines of an earlier digest, escaped and indented, in at most `room` characters.
+
+    If a client wrote an analysis before its summary, the analysis is left out, because the summary repeats it. If the
+    digest does not fit, code in fences is left out, and then lines in the middle, because such a digest begins with the
+    request and ends with the current work.
+    """
+    text = body_of(text)
+    if 0 <= text.find("Analysis:\n") < (at := text.find("\nSummary:\n")):
+        text = text[at:].lstrip().removeprefix("Summary:\n")
+    for each in (text, without_code(text)):
+        indents = [INDENT * (1 + min(2, (len(line) - len(line.lstrip())) // 2)) for line in each.split("\n")]
+        quoted = zip(indents, map(quote, each.split("\n")), strict=True)
+        lines = [indent + line for indent, line in quoted if line]
+        if sum(map(len, lines)) + len(lines) <= room:
+            return lines
+    ends = [place for at in range(len(lines)) for place in (at, len(lines) - 1 - at)][: len(lines)]
+    taken = set(_fitting([lines[at] for at in ends], room))
+    return list(dict.fromkeys([line for line in lines if line in taken]))
 
 
 def _cost(lines: Collection[str]) -> int:
