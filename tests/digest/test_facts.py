@@ -185,7 +185,7 @@ def test_products_of_commands_are_recorded() -> None:
         "Committed 1a2b3c4 Read the header once",
         "Pushed once -> once",
         "Printed by gh: https://github.com/a/b/pull/17",
-        "Printed by a command: http://localhost:5173",
+        "Printed: http://localhost:5173",
     ]
 
 

@@ -94,7 +94,6 @@ def test_a_digest_names_the_messages_it_covers_and_every_line_its_source() -> No
         "User: Port the parser to Rust. Never touch wire_format.json! [#1]",
         "Failed: cargo test → error[E0425]: cannot find value `trailer` [#6-7]",
         "Agent: I chose nom instead of pest because it is already a dependency. [#8]",
-        "Changed: parser.rs [#5]",
         "- Failed: cargo test: error[E0425]: cannot find value `trailer` [#6-7]",
         "- The agent itself made no commit [#5]",
         "- pending: Parse trailers [#9]",

@@ -16,34 +16,26 @@ from foldline.digest.shortening import shorten, shorten_request, without_code
 from foldline.digest.turns import LIVE_TURNS, RUN_KINDS, USER_KINDS, TurnRecord
 
 _OTHER, _PROMPT, _CORRECTION, _NEWEST, _FIRST = range(5)
-"""The ranks of entries. Entries with a low rank are left out first.
-
-From low to high: what the agent ran, changed or said before its reply; prompts and replies; corrections, refusals and
-answers; the newest prompts and replies; the first prompt.
+"""The ranks of entries: what the agent ran or said before its reply; prompts and replies; corrections, refusals and
+answers; the newest prompts and replies; the first prompt. Entries with a low rank are left out first.
 """
 _REPLY_AGING = 3
-"""A reply is left out before the prompts that are less than this many times as old.
-
-So at least one reply is shown for this many prompts.
-"""
+"""A reply is left out before the prompts that are less than this many times as old, so that some replies are shown."""
 _LEAST, _LEAST_REPLY, _LEAST_CORRECTION = 60, 110, 300
 """The number of characters below which a text is left out: in general, for an old reply, for a correction."""
 _PROMPT_CHARS, _REPLY_CHARS, _BETWEEN_CHARS, _RUN_CHARS = 900, (1_900, 400), 240, 150
-"""Usual lengths in characters of a prompt, a reply, an earlier text of the agent in a turn, and a command.
-
-The length of a reply is the first number for the newest turn, and falls to the second number for old turns.
+"""Usual lengths in characters of a prompt, a reply (in the newest turn, and in old turns), an earlier text of the agent
+in a turn, and a command.
 """
 _WHOLE = 1_000_000
 """The usual length of a prompt that is quoted verbatim."""
-_FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 6.0)
-"""Factors of the usual lengths. All texts grow to their usual lengths times each factor, as long as the room lasts."""
-_NEWEST_FACTOR = 0.075
-"""The factor for the newest prompts and replies, before other texts get longer. All of a prompt is quoted with it."""
+_FACTORS, _NEWEST_FACTOR = (0.0, 0.5, 1.0, 3.0), 0.075
+"""All texts grow to their usual lengths times each factor, as long as the room lasts. Before that, the newest prompts
+and replies grow by a factor with which all of a prompt is quoted.
+"""
 _PROMPTS_SHARE, _BEGINNING, _ENTRY_CHARS = 0.25, 160, 20
-"""Limits for the beginnings of prompts that are shown before the newest prompts are quoted verbatim.
-
-All beginnings together get at most this share of the room, and each gets at most `_BEGINNING` characters. An entry has
-about `_ENTRY_CHARS` characters in addition to its text.
+"""The beginnings of all prompts get at most this share of the room, and each gets at most `_BEGINNING` characters. An
+entry has about `_ENTRY_CHARS` characters in addition to its text.
 """
 _BETWEEN_COUNT, _RUN_COUNT = (10, 4), (5, 3)
 """How many earlier texts of the agent, and how many runs, are shown in the newest turns, newest first.
@@ -101,7 +93,7 @@ class TurnWriter:
 
     def __init__(self, turns: Sequence[TurnRecord], kept_indexes: Collection[int], *, only_user: bool = False) -> None:
         shown = [turn.without(kept_indexes, only_user=only_user) for turn in turns]
-        shown = [turn for turn in shown if turn.prompt or turn.words or turn.files]
+        shown = [turn for turn in shown if turn.prompt or turn.words]
         prompts = [turn.message_index for turn in shown if turn.prompt]
         verbatim = {**dict.fromkeys(prompts[-LIVE_TURNS:], _NEWEST), **dict.fromkeys(prompts[:1], _FIRST)}
         ages = range(len(shown))[::-1]
@@ -189,7 +181,3 @@ def _items(turn: TurnRecord, age: int, verbatim: Mapping[int, int]) -> Iterator[
             yield _Item(rank, _REPLY_AGING * (age + 1), kind, text, (index,), usual, least)
         else:
             yield _Item(_OTHER, age, kind, text, (index,), _BETWEEN_CHARS)
-    if age < LIVE_TURNS and turn.files:
-        names = [f"{path.rpartition('/')[2]}{f' ×{times}' if times > 1 else ''}" for path, times, _ in turn.files]
-        indexes = (turn.files[0][2], turn.files[-1][2])
-        yield _Item(_OTHER, age, "changed", quote(", ".join(names)), indexes, _PROMPT_CHARS)

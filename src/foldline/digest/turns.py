@@ -1,4 +1,4 @@
-"""The conversation turn by turn: the user's words, the agent's words, the commands that were run, the changed files.
+"""The conversation turn by turn: the user's words, the agent's words, the commands that were run.
 
 `TurnLog` collects the turns while messages are read. `turn_writer.py` writes them as entries of a digest.
 """
@@ -15,8 +15,8 @@ USER_KINDS = frozenset({"refusal", "answer"})
 RUN_KINDS = frozenset({"ran", "passed", "failed", "interrupted"})
 _MAX_AGENT_CHARS, _MAX_PROMPT_CHARS = 4_000, 12_000
 """Maximum numbers of stored characters: for a text of the agent, and for any other text, such as a prompt."""
-_MAX_WORDS, _MAX_FILES, MAX_TURNS = 40, 60, 300
-"""Maximum numbers of `Words` in a turn, of files in a turn, and of turns. The first turn is never dropped."""
+_MAX_WORDS, MAX_TURNS = 40, 300
+"""Maximum numbers of `Words` in a turn, and of turns. The first turn is never dropped."""
 LIVE_TURNS = 3
 """Number of newest turns that are kept in full, and whose prompts are quoted verbatim."""
 FORGOTTEN, FIRST_FORGOTTEN, LAST_FORGOTTEN = "forgotten", "first forgotten", "last forgotten"
@@ -46,8 +46,6 @@ class TurnRecord(NamedTuple):
     message_index: int
     prompt: str = ""
     words: tuple[Words, ...] = ()
-    files: tuple[tuple[str, int, int], ...] = ()
-    """The files that were changed: path, number of changes, index of the newest change."""
     is_command: bool = False
     """Whether the prompt is a command to the agent program. The text of the command is then the next message."""
     is_correction: bool = False
@@ -65,7 +63,6 @@ class TurnRecord(NamedTuple):
         return self._replace(
             prompt="" if self.message_index in indexes else self.prompt,
             words=tuple([it for it in words if not only_user or it.kind in USER_KINDS]),
-            files=() if only_user else tuple([file for file in self.files if file[2] not in indexes]),
         )
 
     def shortened(self) -> TurnRecord:
@@ -111,21 +108,9 @@ class TurnLog:
 
     def add(self, words: Words) -> None:
         """Add words or a run to the current turn. The oldest words or runs of the agent in a long turn are dropped."""
-        turn = self._current(words.message_index)
+        turn = self.turns.pop() if self.turns else TurnRecord(words.message_index)
         text = shorten(words.text, _MAX_AGENT_CHARS if words.kind == "agent" else _MAX_PROMPT_CHARS)
         both = [*turn.words, words._replace(text=text)]
         if len(both) > _MAX_WORDS:
             both.remove(next((it for it in both if it.kind not in USER_KINDS), both[0]))
-        self.turns[-1] = turn._replace(words=tuple(both))
-
-    def add_change(self, index: int, path: str) -> None:
-        """Record that a file was changed."""
-        turn = self._current(index)
-        times = next((count for known, count, _ in turn.files if known == path), 0)
-        others = tuple([file for file in turn.files if file[0] != path])
-        self.turns[-1] = turn._replace(files=(*others, (path, times + 1, index))[-_MAX_FILES:])
-
-    def _current(self, index: int) -> TurnRecord:
-        if not self.turns:
-            self.turns.append(TurnRecord(index))
-        return self.turns[-1]
+        self.turns.append(turn._replace(words=tuple(both)))

@@ -133,7 +133,6 @@ class CallReader:
         note = call.purpose or old.note if outcome.is_done else outcome.line
         changes = old.changes
         if kind == "modified":
-            self.turns.add_change(indexes[-1], call.path)
             changes = tuple(dict.fromkeys((*changes, *change_of(pending.added, call.replaced))))[-_MAX_CHANGES:]
         if outcome.is_done:
             self.drop(f"failed {call.path}")
@@ -186,10 +185,7 @@ class CallReader:
 
 
 def _merge(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """The indexes of both tuples, without duplicates.
-
-    If there are too many, only the first one and the last few are kept.
-    """
+    """The different indexes of both tuples. If there are too many, only the first one and the last few are kept."""
     both = tuple(dict.fromkeys((*old, *new)))
     return both if len(both) <= _MAX_INDEXES else (both[0], *both[1 - _MAX_INDEXES :])
 
@@ -249,13 +245,8 @@ _PRODUCTS = (
     ("git push", "->", re.compile(r"^.{0,80}? (\S{1,200} -> \S{1,200})$", re.MULTILINE), "Pushed"),
     ("git ", "Switched", re.compile(r"^Switched to (?:a new )?(branch '[^'\n]{1,200}')", re.MULTILINE), "Switched to"),
     ("gh ", "https:", re.compile(r"(?m)^(https://\S{1,200}/(?:pull|issues|releases)/\S{1,99})$"), "Printed by gh:"),
-    (
-        "",
-        "localhost:",
-        re.compile(r"(?i:listening|running|serving|ready|local)\b.{0,40}(https?://localhost:\d+)"),
-        "Printed by a command:",
-    ),
+    ("", "localhost:", re.compile(r"(?i:local|ready|runn|serv|listen).{0,40}(https?://localhost:\d+)"), "Printed:"),
 )
-"""Products of commands. Each row begins with a string that the command must contain, and a string that its output must
-contain. Then come a pattern for the product, and the verb that precedes the product in the fact.
+"""Products of commands: a string that the command must contain, a string that its output must contain, a pattern for
+the product, and the verb that precedes the product in the fact.
 """
