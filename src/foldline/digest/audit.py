@@ -8,7 +8,7 @@ other fact if its text contains most of the fact's words.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from foldline.digest.extract.facts import Facts
@@ -61,15 +61,7 @@ def audit(
 
     The report lists at most `max_reported` missing facts; None means all.
     """
-    entries, quoted = dict[int, str](), set[str]()
-    for _, speaker, words, indexes in read_entries(text, facts.end):
-        entries |= {index: f"{entries.get(index, '')}\n{words}" for index in indexes}
-        quoted.update(turn_entry(speaker, words, indexes[:1]).split("\n") if speaker else ())
-    by_model = "" if is_local_digest(text) else "\n".join([line for line in text.split("\n") if line not in quoted])
-    audited = [
-        *_audited_requests(facts, kept_indexes, entries, by_model),
-        *_audited_facts(facts, kept_indexes, _ShownText(text)),
-    ]
+    audited = [*_audited_requests(text, facts, kept_indexes), *_audited_facts(_ShownText(text), facts, kept_indexes)]
     missing = [entry(it.text, it.indexes, max_chars=_ENTRY_CHARS)[2:] for it in audited if not it.is_shown]
     kept, forgotten = len(audited) - len(missing), facts.marks.get(FORGOTTEN, 0)
     if forgotten:
@@ -83,32 +75,34 @@ def audit(
     )
 
 
-def _audited_requests(
-    facts: Facts, kept_indexes: Collection[int], entries: Mapping[int, str], by_model: str
-) -> list[_Audited]:
+def _audited_requests(text: str, facts: Facts, kept_indexes: Collection[int]) -> Iterator[_Audited]:
     """The different texts that the user wrote, the most important first.
 
     The first prompt is followed by corrections, refusals and answers, and then by the other prompts. In each group, the
     newest texts come first.
     """
-    indexes, ranks = dict[str, list[int]](), dict[str, int]()
+    entries, quoted = dict[int, str](), set[str]()
+    for _, speaker, words, indexes in read_entries(text, facts.end):
+        entries |= {index: f"{entries.get(index, '')}\n{words}" for index in indexes}
+        quoted.update(turn_entry(speaker, words, indexes[:1]).split("\n") if speaker else ())
+    by_model = "" if is_local_digest(text) else "\n".join([line for line in text.split("\n") if line not in quoted])
+    requests: dict[str, tuple[int, tuple[int, ...]]] = {}
     for place, turn in enumerate(facts.turns):
         for said in turn.user_words:
             if said.message_index not in kept_indexes:
-                text, is_special = quote_lines(said.text), said.kind != "user" or turn.is_correction
-                indexes.setdefault(text, []).append(said.message_index)
-                ranks[text] = min(ranks.get(text, 2), 0 if place == 0 else 1 if is_special else 2)
-    found = []
-    for text in sorted(indexes, key=lambda text: (ranks[text], -indexes[text][-1])):
-        words, names = _words(text), names_in(text)
-        own = "\n".join([entries[index] for index in indexes[text] if index in entries])
+                rank = 0 if place == 0 else 1 if said.kind != "user" or turn.is_correction else 2
+                best, indexes = requests.get(request := quote_lines(said.text), (rank, ()))
+                requests[request] = min(rank, best), (*indexes, said.message_index)
+    for request, (_, indexes) in sorted(requests.items(), key=lambda each: (each[1][0], -each[1][1][-1])):
+        terms, names = _words(request), names_in(request)
+        own = "\n".join([entries[index] for index in indexes if index in entries])
         shown = _ShownText(f"{own}\n{by_model}")
-        is_shown = shown.has_names(names) and (bool(own and names) or shown.has_most(words))
-        found += [_Audited(is_shown, text, indexes[text][-1:])] if words else []
-    return found
+        if terms:
+            is_shown = shown.has_names(names) and (bool(own and names) or shown.has_most(terms))
+            yield _Audited(is_shown, request, indexes[-1:])
 
 
-def _audited_facts(facts: Facts, kept_indexes: Collection[int], digest: _ShownText) -> Iterator[_Audited]:
+def _audited_facts(digest: _ShownText, facts: Facts, kept_indexes: Collection[int]) -> Iterator[_Audited]:
     """The facts of the kinds in `AUDITED_KINDS`, and the most useful other identifiers."""
     by_kind = facts.by_kind(kept_indexes)
     for fact in (fact for kind in AUDITED_KINDS for fact in by_kind.get(kind, ())):
