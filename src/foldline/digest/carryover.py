@@ -26,7 +26,9 @@ _NAME_BIAS = 12
 number, the shortest names would always be chosen.
 """
 _ROW_NAMES, _ROW_START = 8, "- Also: "
-"""Maximum number of identifiers in a line, and the start of such a line."""
+"""Maximum number of identifiers in a line, and the start of such a line. If one line is enough, files are written with
+their folder.
+"""
 _WORD = re.compile(r"\w+")
 
 
@@ -49,19 +51,18 @@ class Carryover:
         """The lines of the carryover, in at most `room` characters. Identifiers in the text `shown` are left out."""
         lines = self._write_file_lines(int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
         words = set(_WORD.findall(shown := "\n".join([shown, *lines])))
-        left, row = room - sum(map(len, lines)) - len(lines), list[str]()
+        left, names = room - sum(map(len, lines)) - len(lines), list[str]()
         for name in self._names:
             if name in words if name.isidentifier() else name in shown:
                 continue
-            cost = len(name) + 1 + (0 if row else len(_ROW_START))
-            if left < cost:
+            left -= len(name) + 1 + (0 if len(names) % _ROW_NAMES else len(_ROW_START))
+            if left < 0:
                 break
-            left -= cost
-            row.append(name)
-            if len(row) == _ROW_NAMES:
-                lines.append(_ROW_START + quote(" ".join(row)))
-                row = []
-        return [*lines, _ROW_START + quote(" ".join(row))] if row else lines
+            names.append(name)
+        if len(names) <= _ROW_NAMES:
+            names = [_with_folder(name, self._facts.identifiers[name].line) for name in names]
+        rows = [names[start : start + _ROW_NAMES] for start in range(0, len(names), _ROW_NAMES)]
+        return [*lines, *(_ROW_START + quote(" ".join(row)) for row in rows)]
 
     def _write_file_lines(self, room: int) -> list[str]:
         """Lines of files in about `room` characters: an entry for each file, the file that was used first at the
@@ -101,3 +102,9 @@ class Carryover:
         found.sort(key=lambda each: each[:4])
         seen = {line.text for *_, line in found if line.message_index in self._kept}
         return [(path, line) for *_, path, _, line in found if line.text not in seen]
+
+
+def _with_folder(name: str, line: str) -> str:
+    """The path of the file `name` in a line; `name` alone if the line has no such path."""
+    found = re.search(rf"[\w.@~/-]{{0,200}}/{re.escape(name)}(?![\w/-])", line)
+    return found[0] if found else name

@@ -112,6 +112,8 @@ class Identifier(NamedTuple):
     kind: str
     last_index: int
     """Index of the newest message that contains the identifier."""
+    line: str = ""
+    """The line of this message in which the identifier occurs first."""
     message_count: int = 0
     call_count: int = 0
     user_count: int = 0
@@ -141,20 +143,20 @@ class IdentifierIndex:
         self.identifiers, self.forgotten = identifiers, forgotten
         self._by_word: dict[str, tuple[tuple[str, str], ...]] = {}
         self._by_line: dict[str, dict[str, str]] = {}
-        self._uses: dict[str, tuple[str, set[int]]] = {}
-        """The identifiers of the current message: the kind and the origins of each one."""
+        self._uses: dict[str, tuple[str, str, set[int]]] = {}
+        """The identifiers of the current message: the kind, the first line and the origins of each one."""
 
     def read(self, text: str, origin: int) -> list[str]:
         """Add the identifiers in a text of the current message. Returns the lines of the text."""
         lines = list(_split_lines(text))
         for url in [found.rstrip(".,;:") for found in _URL.findall(text)] if "://" in text else ():
-            self._uses.setdefault(url, ("url", set()))[1].add(origin)
+            self._uses.setdefault(url, ("url", "", set()))[-1].add(origin)
         for line in lines:
             found = self._by_line.get(line)
             if found is None:
                 found = self._by_line[line] = self._find(line)
             for name, kind in found.items():
-                self._uses.setdefault(name, (kind, set()))[1].add(origin)
+                self._uses.setdefault(name, (kind, line, set()))[-1].add(origin)
         return lines
 
     def _find(self, line: str) -> dict[str, str]:
@@ -172,10 +174,10 @@ class IdentifierIndex:
     def finish_message(self, index: int) -> None:
         """Count the uses in message `index`. If the index is too large, remove the least useful identifiers."""
         identifiers = self.identifiers
-        for name, (shape, origins) in self._uses.items():
-            kind, _, *counts = identifiers.get(name) or Identifier(shape, index)
+        for name, (shape, line, origins) in self._uses.items():
+            kind, _, _, *counts = identifiers.get(name) or Identifier(shape, index)
             used = (1, Origin.CALL in origins, Origin.USER in origins, Origin.MODEL in origins, Origin.WRITE in origins)
-            identifiers[name] = Identifier(kind, index, *map(add, counts, used))
+            identifiers[name] = Identifier(kind, index, line, *map(add, counts, used))
         self._uses = {}
         if len(identifiers) > _MAX_IDENTIFIERS * 3 // 2:
             ranked = sorted(identifiers, key=lambda name: (-reuse_probability(identifiers[name], index + 1), name))
