@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from functools import cached_property
+from itertools import accumulate
 
 from foldline.digest.extract.facts import Facts
 from foldline.digest.extract.file_contents import IMPORT, FileLine, edit_probabilities
@@ -17,14 +18,18 @@ from foldline.digest.extract.identifiers import reuse_probability
 from foldline.digest.markup import has_instruction, quote
 from foldline.plan.timeline import handles_of
 
-_FILE_LINES_FROM, _FILE_LINES_SHARE = 5_000, 0.9
-"""Whole lines of files get the share `_FILE_LINES_SHARE` of the budget above `_FILE_LINES_FROM` characters."""
+_NAMES_CHARS, _FILE_LINES_SHARE = 5_000, 0.9
+"""If the budget has more than `_NAMES_CHARS` characters, whole lines of files get the share `_FILE_LINES_SHARE` of what
+the identifiers leave. The identifiers may keep up to `_NAMES_CHARS` characters.
+"""
 _SEPARATOR_CHARS, _LABEL_CHARS = 3, 34
 """Estimated numbers of characters: of a separator, and of the file name and the handle of a line."""
 _NAME_BIAS = 12
 """Names are ranked by their reuse probability, divided by their length plus this number of characters. Without this
 number, the shortest names would always be chosen.
 """
+_MIN_PROBABILITY = 0.015
+"""A name that is less likely to be needed again is left out."""
 _ROW_NAMES, _ROW_START = 8, "- Also: "
 """Maximum number of identifiers in a line, and the start of such a line. If one line is enough, files are written with
 their folder.
@@ -40,29 +45,30 @@ class Carryover:
 
     def __init__(self, facts: Facts, kept_indexes: Collection[int], label: Callable[[str], str]) -> None:
         self._facts, self._kept, self._label = facts, kept_indexes, label
-        weights = {
-            name: reuse_probability(it, facts.end) / (len(name) + _NAME_BIAS)
-            for name, it in facts.identifiers.items()
-            if it.last_index not in kept_indexes
-        }
+        found = [(name, it) for name, it in facts.identifiers.items() if it.last_index not in kept_indexes]
+        probabilities = {name: reuse_probability(it, facts.end) for name, it in found}
+        weights = {name: it / (len(name) + _NAME_BIAS) for name, it in probabilities.items() if it >= _MIN_PROBABILITY}
         self._names = sorted(weights, key=lambda name: (-weights[name], name))
 
     def write(self, room: int, shown: str) -> list[str]:
         """The lines of the carryover, in at most `room` characters. Identifiers in the text `shown` are left out."""
-        lines = self._write_file_lines(int((room - _FILE_LINES_FROM) * _FILE_LINES_SHARE))
-        words = set(_WORD.findall(shown := "\n".join([shown, *lines])))
-        left, names = room - sum(map(len, lines)) - len(lines), list[str]()
-        for name in self._names:
-            if name in words if name.isidentifier() else name in shown:
-                continue
-            left -= len(name) + 1 + (0 if len(names) % _ROW_NAMES else len(_ROW_START))
-            if left < 0:
-                break
-            names.append(name)
+        names = self._unshown(shown)
+        used_by_names = min(_NAMES_CHARS, sum(map(len, names)) + len(names))
+        lines = self._write_file_lines(int((room - used_by_names) * _FILE_LINES_SHARE)) if room > _NAMES_CHARS else []
+        left = room - sum(map(len, lines)) - len(lines)
+        names = self._unshown("\n".join([shown, *lines])) if lines else names
+        starts = [len(_ROW_START) * (place % _ROW_NAMES == 0) for place in range(len(names))]
+        lengths = accumulate(len(name) + 1 + start for name, start in zip(names, starts, strict=True))
+        names = names[: sum(length <= left for length in lengths)]
         if len(names) <= _ROW_NAMES:
             names = [_with_folder(name, self._facts.identifiers[name].line) for name in names]
         rows = [names[start : start + _ROW_NAMES] for start in range(0, len(names), _ROW_NAMES)]
         return [*lines, *(_ROW_START + quote(" ".join(row)) for row in rows)]
+
+    def _unshown(self, shown: str) -> list[str]:
+        """The identifiers that a text does not show, the most useful first."""
+        words = set(_WORD.findall(shown))
+        return [name for name in self._names if not (name in words if name.isidentifier() else name in shown)]
 
     def _write_file_lines(self, room: int) -> list[str]:
         """Lines of files in about `room` characters: an entry for each file, the file that was used first at the

@@ -23,6 +23,8 @@ _NAMED_FILE = re.compile(
     r"|toml|traj|tsx?|txt|vue|xml|ya?ml|zig|zsh)"
 )
 """A file name without a folder. Only common endings count, because `object.attribute` is no file name."""
+_WITH_LINE_NUMBER = re.compile(r"(.*\.[A-Za-z]\w{0,5})-\d+-")
+"""A file name and a line number such as `a.py-12-`. Search tools print this before the lines around a hit."""
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2}")
 _ID = re.compile(r"(?=\D*\d)(?:[0-9a-fA-F]{7,40}|[0-9A-Z]{6})")
 """A hash, or a code of six capitals and digits."""
@@ -51,6 +53,8 @@ def identifiers_in(word: str) -> tuple[tuple[str, str], ...]:
         return ((word, kind),) if kind else ()
     found: dict[str, str] = {}
     place = word.replace("\\", "/") if "\\" in word else word
+    if "-" in place and (numbered := _WITH_LINE_NUMBER.match(place)):
+        place = numbered[1]
     if "/" in place:
         for piece in place.split(":"):
             base = piece.rstrip("/.").rsplit("/", 1)[-1]
