@@ -36,9 +36,8 @@ class DigesterCall:
     signal: Any = None
     """The caller's cancellation signal, passed on unchanged."""
     prefix: tuple[Message, ...] = ()
-    """The session's own view if the provider has it in its cache, else empty.
-
-    `system` and `text` follow it as one user turn. The session's tools stay in the request, but may not be called.
+    """The session's own view if the provider has it in its cache, else empty. `system` and `text` follow it as one user
+    turn. The session's tools stay in the request, but may not be called.
     """
 
 

@@ -39,10 +39,9 @@ _SHARES = {
     "Calls": (0.55, 0.9),
     "Carryover": (1.0, 1.0),
 }
-"""The sections of a local digest, in the order in which they are written.
-
-The numbers are the largest share of the free room that a section may take: in a digest with at least `_LARGE_CHARS`
-characters, and in a tiny digest. Between the two, the share is interpolated.
+"""The sections of a local digest, in the order in which they are written. The numbers are the largest share of the free
+room that a section may take: in a digest with at least `_LARGE_CHARS` characters, and in a tiny digest. Between the
+two, the share is interpolated.
 """
 _ADDED_SHARES = {"Status": (0.25, 0.25), "Files changed": (0.3, 0.3), USER_WORDS: (0.8, 0.8)}
 """The same for the sections that are added to every digest of a model."""

@@ -14,9 +14,8 @@ _PROHIBITED_WORDS = 3
 _MIN_REST = 30
 """The least number of characters for the lines after the first one."""
 _MAX_NAMED = 2
-"""If all names of a request together are longer than this many times the room, the request is mostly data.
-
-Its names are then not preferred.
+"""If all names of a request together are longer than this many times the room, the request is mostly data. Its names
+are then not preferred.
 """
 
 

@@ -38,9 +38,8 @@ _PROMPTS_SHARE, _BEGINNING, _ENTRY_CHARS = 0.25, 160, 20
 entry has about `_ENTRY_CHARS` characters in addition to its text.
 """
 _BETWEEN_COUNT, _RUN_COUNT = (10, 4), (5, 3)
-"""How many earlier texts of the agent, and how many runs, are shown in the newest turns, newest first.
-
-An older turn shows no earlier text, and only its last run.
+"""How many earlier texts of the agent, and how many runs, are shown in the newest turns, newest first. An older turn
+shows no earlier text, and only its last run.
 """
 _LINE_CHARS = 110
 """Maximum length of the line of a run in characters."""

@@ -26,10 +26,8 @@ from foldline.wire.provider_tools import with_readable_parts
 from foldline.wire.repair.context import native_summary
 
 NEWEST_READ = 2_000
-"""The number of newest messages that are read in full.
-
-The texts of older messages are not searched for identifiers, and older calls that only read something are not read at
-all, because a digest would not show them.
+"""The number of newest messages that are read in full. The texts of older messages are not searched for identifiers,
+and older calls that only read something are not read at all, because a digest would not show them.
 """
 _CLEANED_TEXTS = 64
 """Number of texts whose redacted form is cached. The text of a message is needed once for each of its calls."""
