@@ -49,9 +49,9 @@ ADDED_SECTIONS = re.compile(rf"^# (?:{'|'.join(_ADDED_SHARES)})$", re.MULTILINE)
 """The headings of the sections that are added to a model's digest."""
 _LARGE_CHARS, _MAX_CALLS_CHARS, _HEADING_CHARS, _MIN_CHARS = 7_000, 2_000, 14, 60
 """Numbers of characters: of a large digest, the most for calls, of a heading, and the least room that is used."""
-_PROMPTS_SHARES = (0.97, 0.55)
-"""The section "Turns" takes more than its share if long prompts need it: at most the first of these shares of the free
-room in a large digest, to quote the first and the newest prompts verbatim, and otherwise the second, to show them.
+_PROMPTS_SHARE = 0.95
+"""The section "Turns" takes more than its share, up to this share of the free room, if the prompts need it. In a large
+digest, the first and the newest prompts are quoted verbatim; in a smaller one, their beginnings are shown.
 """
 MIN_TOKENS = 160
 """A digest of fewer tokens has no sections."""
@@ -191,12 +191,12 @@ class _Sections:
     def write(self, head: str, room: int, shares: Mapping[str, tuple[float, float]]) -> str:
         """The text `head`, followed by sections in at most `room` characters."""
         found, left, grown = dict[str, list[str]](), room, min(1.0, room / _LARGE_CHARS)
-        prompts_chars, prompts_share = self.turns.needed_chars(verbatim=grown == 1), _PROMPTS_SHARES[grown < 1]
+        prompts_chars = self.turns.needed_chars(verbatim=grown == 1)
         for name, (large, tiny) in shares.items():
             most = int(left * (grown * large + (1 - grown) * tiny)) - _HEADING_CHARS
-            prompts = min(prompts_chars, int(left * prompts_share))
+            prompts = min(prompts_chars, int(left * _PROMPTS_SHARE))
             if name == "Earlier digest":
-                most = max(most // 3, min(most, int(left * prompts_share) - prompts))
+                most = max(most // 3, min(most, left - prompts))
             elif name == "Turns":
                 most = max(most, prompts)
             if most > _MIN_CHARS and name in self._writers:
