@@ -11,8 +11,7 @@ import pytest
 
 import foldline
 from foldline import digesters
-from foldline.digest.digest_request import DigestRequest
-from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply, DigestRequest
 from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.markup import REFERENCE, SESSION
 from foldline.digest.prompt import cumulative_prompt

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from foldline import Session
-from foldline.digest.digest_request import DigestRequest
-from foldline.digest.digester import Digester, DigesterCall
+from foldline.digest.digester import Digester, DigesterCall, DigestRequest
 from foldline.digest.driver import write_model_digest
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import HEADINGS, SESSION

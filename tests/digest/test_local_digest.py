@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline import Session
-from foldline.digest.digest_request import DigestRequest
+from foldline.digest.digester import DigestRequest
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import ORDER, local_digest_text, write_local_digest
 from foldline.fold import Digest

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply, DigestRequest, FoldRefused
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.local import write_local_digest
 from foldline.digest.markup import BRANCH, HEADINGS, REFERENCE, SESSION

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from foldline.digest.audit import audit
-from foldline.digest.digest_request import DigestRequest
+from foldline.digest.digester import DigestRequest
 from foldline.digest.extract.extraction import NEWEST_READ, extract_facts
 from foldline.digest.local import write_local_digest
 from foldline.digest.prompt import flatten_transcript

@@ -31,8 +31,7 @@ from foldline.compat.context_policy import (
     size_of,
     truncation_policy,
 )
-from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall
+from foldline.digest.digester import Digester, DigesterCall, DigestRequest, FoldRefused
 from foldline.digest.driver import RetryLimits, write_model_digest, write_model_digest_async
 from foldline.digest.markup import body_of
 from foldline.digest.prompt import cumulative_prompt

@@ -16,8 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply
+from foldline.digest.digester import CompleteFunction, Digester, DigesterCall, DigesterReply, DigestRequest, FoldRefused
 from foldline.digest.model_digest import model_digest_flow
 from foldline.fold import Digest
 

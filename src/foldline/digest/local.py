@@ -14,7 +14,7 @@ from itertools import accumulate
 from foldline.digest.audit import audit
 from foldline.digest.carryover import Carryover
 from foldline.digest.checks import check_size
-from foldline.digest.digest_request import DigestRequest, FoldRefused
+from foldline.digest.digester import DigestRequest, FoldRefused
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.extract.facts import Facts
 from foldline.digest.markup import INDENT, REFERENCE, body_of, quote, remove_instructions

@@ -20,8 +20,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from foldline.digest.checks import check_size, clean_reply, reject_body, reject_reply
-from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply, DigestRequest, FoldRefused
 from foldline.digest.extract.extraction import extract_facts
 from foldline.digest.local import ADDED_SECTIONS, CountTokens, with_certain_facts, write_local_digest
 from foldline.digest.markup import REFERENCE, remove_instructions

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foldline.digest.digest_request import FoldRefused
+from foldline.digest.digester import FoldRefused
 from foldline.digest.markup import body_of
 from foldline.fold import COMPACTIONS
 from foldline.json_text import decode, dumps, encode, loads

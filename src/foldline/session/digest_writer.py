@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from foldline import digesters
 from foldline.digest.audit import audit
 from foldline.digest.checks import has_visible_text
-from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply, DigestRequest, FoldRefused
 from foldline.digest.driver import RetryLimits, write_model_digest
 from foldline.digest.extract.extraction import NEWEST_READ, extract_facts
 from foldline.digest.extract.facts import Facts

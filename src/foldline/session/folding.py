@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING
 
-from foldline.digest.digest_request import FoldRefused
+from foldline.digest.digester import FoldRefused
 from foldline.errors import Cancelled, Conflict, FoldlineError, InputError
 from foldline.fold import Fold
 from foldline.ledger.jobs import Claim

@@ -13,8 +13,7 @@ from importlib import import_module
 from inspect import isawaitable
 from typing import Any, NamedTuple
 
-from foldline.digest.digest_request import DigestRequest, FoldRefused
-from foldline.digest.digester import Digester, DigesterCall, DigesterReply
+from foldline.digest.digester import Digester, DigesterCall, DigesterReply, DigestRequest, FoldRefused
 from foldline.digest.driver import RetryLimits, write_model_digest_async
 from foldline.digest.local import write_local_digest
 from foldline.digest.prompt import sections_prompt
