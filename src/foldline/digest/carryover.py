@@ -28,7 +28,7 @@ _NAME_BIAS = 12
 """Names are ranked by their reuse probability, divided by their length plus this number of characters. Without this
 number, the shortest names would always be chosen.
 """
-_MIN_PROBABILITY = 0.006
+_MIN_PROBABILITY = 0.01
 """A name that is less likely to be needed again is left out."""
 _ROW_NAMES, _ROW_START = 8, "- Also: "
 """Maximum number of identifiers in a line, and the start of such a line. If one line is enough, files are written with

@@ -47,8 +47,10 @@ _ADDED_SHARES = {"Status": (0.25, 0.25), "Files changed": (0.3, 0.3), USER_WORDS
 """The same for the sections that are added to every digest of a model."""
 ADDED_SECTIONS = re.compile(rf"^# (?:{'|'.join(_ADDED_SHARES)})$", re.MULTILINE)
 """The headings of the sections that are added to a model's digest."""
-_LARGE_CHARS, _MAX_CALLS_CHARS, _HEADING_CHARS, _MIN_CHARS = 7_000, 2_000, 14, 60
-"""Numbers of characters: of a large digest, the most for calls, of a heading, and the least room that is used."""
+_LARGE_CHARS, _TURNS_CHARS, _CALLS_CHARS, _HEADING_CHARS, _MIN_CHARS = 7_000, 10_000, 2_000, 14, 60
+"""Numbers of characters: of a large digest, the most for turns if their prompts do not need more, the most for calls,
+of a heading, and the least room that is used. What the other sections leave is given to the turns.
+"""
 _PROMPTS_SHARE = 0.95
 """The section "Turns" takes more than its share, up to this share of the free room, if the prompts need it. In a large
 digest, the first and the newest prompts are quoted verbatim; in a smaller one, their beginnings are shown.
@@ -181,7 +183,7 @@ class _Sections:
             "Status": lambda room, shown: _fitting(status.lines(shown), room),
             "Plan": lambda room, _: _fitting(status.plan_lines(), room),
             "Files changed": lambda room, _: _fitting(status.file_lines(), room),
-            "Calls": lambda room, _: _fitting(status.call_lines(), min(room, _MAX_CALLS_CHARS)),
+            "Calls": lambda room, _: _fitting(status.call_lines(), min(room, _CALLS_CHARS)),
             "Carryover": carryover.write,
             _NAMES: carryover.write,
         }
@@ -198,7 +200,7 @@ class _Sections:
             if name == "Earlier digest":
                 most = max(most // 3, min(most, left - prompts))
             elif name == "Turns":
-                most = max(most, prompts)
+                most = max(min(most, _TURNS_CHARS), prompts)
             if most > _MIN_CHARS and name in self._writers:
                 found[name] = self._writers[name](most, _text(head, found))
                 left -= _cost(found[name])
