@@ -333,3 +333,21 @@ def test_a_line_that_imitates_markup_is_escaped(line: str) -> None:
     assert "parser_file.go" in text
     assert text.count(HEADER) == 1
     assert are_in_order(headings(text))
+
+
+def test_a_name_that_is_hardly_needed_again_is_left_out_even_if_there_is_room() -> None:
+    work = Work()
+    work.ask("Fix it.")
+    work.call("Grep", "12: record 4711001 of compactSession", pattern="compactSession", path="/w/session.go")
+    for _ in range(60):
+        work.call("Bash", "ok", command="true")
+    text = digest(work.messages)
+    assert "compactSession" in text
+    assert "4711001" not in text
+
+
+def test_a_command_that_is_given_as_a_list_is_shown_as_it_was_called() -> None:
+    work = Work()
+    work.ask("Test it.")
+    work.call("run", "ok", command=["go", "test", "./parser/..."])
+    assert section(digest(work.messages), "Calls") == ['- run {"command": ["go", "test", "./parser/..."]}']
