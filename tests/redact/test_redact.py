@@ -307,6 +307,7 @@ def test_redacting_twice_changes_nothing_with_unseen_characters(pieces: list[str
         {"command": "| user | password |\n|---|---|\n| me | Tbl.swordfish-42 |"},
         {"command": "Das Paßwort\nlautet: x", "texts": ['mysql -u me -p"swordfish" db', "ls"]},
         {"edits": [{"name": "DB_PASSWORD", "value": "swordfish1"}]},
+        {"command": ["mysql", "--password", "swordfish1", "-u", "me"]},
     ],
 )
 def test_a_secret_in_the_arguments_of_a_call_is_found_by_its_key_and_without_escapes(arguments: object) -> None:

@@ -154,8 +154,8 @@ def clean_text(text: str) -> str:
 def clean_arguments(text: str) -> str:
     r"""The arguments of a tool call, without secrets and escape sequences. The arguments are usually JSON.
 
-    Each string is searched after its JSON escapes are decoded. If a key may be the name of a secret, the whole JSON
-    text is searched, too.
+    Each string is searched after its JSON escapes are decoded. The whole JSON text is searched, too, if a key may be
+    the name of a secret, or if a list has several strings: one of them may be the option that the next one is for.
 
     >>> clean_arguments('{"command": "mysql -p\\u0068unter2 -u me", "password": "swordfish"}')
     '{"command": "mysql -p[redacted password] -u me", "password": "[redacted password]"}'
@@ -170,7 +170,8 @@ def _clean_arguments(text: str) -> str:
         value = [json.loads(text)]
         places, keys = _places_in(value)
         strings = [holder[place] for holder, place in places]
-        searched = "\n".join([*strings, *[text for key in keys if _may_name_secret(key)][:1]])
+        is_whole = _has_list_of_strings(places) or any(map(_may_name_secret, keys))
+        searched = "\n".join([*strings, json.dumps(value[0], ensure_ascii=False)] if is_whole else strings)
         if not _find_secrets(searched) and strip_escapes(searched) == searched:
             return text
         for (holder, place), string in zip(places, strings, strict=True):
@@ -186,6 +187,12 @@ def _may_name_secret(key: str) -> bool:
     """Whether a JSON key suggests that its value is a secret."""
     lines = [f'"{key}": "{sample}"' for sample in _SAMPLES]
     return "value" in key.lower() or any(redact(line) != line for line in lines)
+
+
+def _has_list_of_strings(places: list[tuple[Any, Any]]) -> bool:
+    """Whether two of these strings are in the same list, as in `["mysql", "--password", "…"]`."""
+    lists = [id(holder) for holder, _ in places if isinstance(holder, list)]
+    return len(set(lists)) < len(lists)
 
 
 def _places_in(value: list[Any]) -> tuple[list[tuple[Any, Any]], set[str]]:
