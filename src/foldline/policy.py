@@ -135,9 +135,8 @@ class Policy:
     atom: Atom = "step"
     """The unit that is never split: a message with its results, a step, or a turn."""
     snap: Snap = "backward"
-    """What happens to an atom (see `atom`) if only a part of it is within the newest tokens that a floor keeps.
-
-    `backward` keeps the whole atom, `forward` folds it.
+    """What happens to an atom (see `atom`) if a floor in tokens protects only a part of the atom. `backward` keeps the
+    whole atom, `forward` folds the whole atom.
     """
     keep_tokens: int = 0
     """Floor: number of newest tokens that stay verbatim."""
@@ -145,7 +144,8 @@ class Policy:
     """Floor: number of newest tokens that stay verbatim, as a share of the usable window. The larger of `keep_tokens`
     and `keep_ratio` applies.
 
-    If a whole atom would make the view larger than `target_ratio`, the atom is folded, as with `snap="forward"`.
+    If this floor protects only a part of an atom (see `atom`), and the whole atom would make the view larger than
+    `target_ratio`, the atom is folded, even with `snap="backward"`.
     """
     keep_messages: int = 0
     """Floor: number of newest messages that stay."""
@@ -191,8 +191,8 @@ class Policy:
     digest_shared: bool = False
     """Begins the digest request with the session's view if the provider's cache makes such a request cheaper."""
     coverage_ratio: float = 0.5
-    """The smallest share of the facts that a digest by a model must show. If the digest shows less, foldline adds
-    missing names, as far as `digest_tokens` allows.
+    """The smallest share of the facts in the folded messages that a digest by a model must contain. If the digest
+    contains less, foldline adds names, paths and numbers that the digest lacks, as far as `digest_tokens` allows.
     """
     on_failure: Literal["local", "keep"] = "local"
     """What happens if a model fails to write a digest.

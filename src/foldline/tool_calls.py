@@ -163,7 +163,9 @@ def patched_files(patch: str) -> list[str]:
 
 
 def _patch_of(arguments: dict[str, Any]) -> str:
-    """The patch in Codex's format that a call applies, as an argument or with the command `apply_patch`."""
+    """The patch in Codex's format that a call applies. The patch is an argument, or a part of the command
+    `apply_patch`.
+    """
     command = _command_text(arguments, _SHELL_COMMANDS)
     return command if _applies_patch(command) else _first_text(arguments, _PATCHES)
 

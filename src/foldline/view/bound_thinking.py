@@ -7,8 +7,8 @@ binding of the view that it answers. A view includes the thinking of a reply onl
 the position of the reply. Otherwise, the thinking is unbound in this view.
 
 After a fold, an unfold or a change of model or tools, all earlier thinking is removed at once; the other parts of these
-messages stay. Which thinking is removed depends only on the record, so every later request removes the same thinking. A
-thinking block that stays has the same thinking before it as when the block was written.
+messages stay. Which thinking is removed depends only on the record, so every later request removes the same thinking.
+Thinking that the model writes after such a change stays, until the next change.
 
 If your requests use the beta `BINDING_BETA`, the provider can drop the blocks itself: set `bound_thinking="drop_block"`
 in the policy.
@@ -75,7 +75,7 @@ def _blocks(element: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def has_thinking_on(parameters: Mapping[str, Any]) -> bool:
     """Whether a request with these parameters lets the model think.
 
-    A request without thinking must not have the field of `DROP_BLOCK`.
+    If not, the request must not have the field `block_binding` (see `DROP_BLOCK`).
     """
     thinking = parameters.get("thinking")
     return isinstance(thinking, Mapping) and thinking.get("type") in ("enabled", "adaptive")

@@ -175,9 +175,9 @@ class View(NamedTuple):
         return self._replace(messages=messages, unbound=0, repairs=None, native=None)
 
     def _readable_messages(self) -> tuple[Message, ...]:
-        """The messages for a format that cannot contain the native summary.
+        """The messages for a format that cannot contain the provider's own summary (see `native`).
 
-        The readable digest replaces the native summary.
+        The digest of the same messages, which is readable text, replaces this summary.
         """
         if self.native is None or self.native.native is None:
             return self.messages
@@ -276,9 +276,9 @@ def messages_of(timeline: Timeline, format: str = "anthropic") -> tuple[Message,
 def _is_broken(timeline: Timeline) -> bool:
     """Whether the view has an unpaired call or result, a repeated id, or a blank message.
 
-    A message that the fold carried over is checked only if the view shows the whole message. If the view leaves out the
-    message's tool results, their calls may be unknown: a session that is opened again does not read all folded
-    messages.
+    A message that the fold carried over is checked only if the view shows the whole message. If the view leaves out
+    tool results of the message, the check would need the calls of these results, and a session that is opened again may
+    not have read them.
     """
     broken, fold = timeline.broken, timeline.fold
     if not broken or broken[-1] >= timeline.cut:

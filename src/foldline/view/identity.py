@@ -6,8 +6,8 @@ from it.
 
 Some providers bind thinking to its prefix (the system prompt, the tools and the messages before it): they accept a
 thinking block only if its prefix has not changed since the block was written. For such a provider, the identity also
-has a binding. The binding is a hash that says which prefix was sent. Thinking is unbound in a later view if that view
-has another binding than the view that the reply answered.
+has a binding. The binding is a hash that says which prefix was sent. The thinking of a reply is bound to the view that
+the reply answers. In a later view with another binding, this thinking is unbound.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BINDING_LENGTH = 12
 class ViewIdentity(NamedTuple):
     """The identity of a view.
 
-    `str()` returns the fields, separated by dots: `key.tools.length.tokens`, or only `key.tools` if `length` is -1. If
-    the binding is known, `.binding` is added at the end.
+    `str()` returns the values of the fields, separated by dots: `key.tools.length.tokens`. If `length` is -1, the text
+    has only `key.tools`. If there is a binding, `.binding` follows at the end.
 
     >>> str(ViewIdentity.parse("3f0c9a12b4de.5400.12.80211"))
     '3f0c9a12b4de.5400.12.80211'
@@ -58,7 +58,7 @@ class ViewIdentity(NamedTuple):
 
     @property
     def extension(self) -> ViewIdentity:
-        """The identity of a longer view: this view and all messages that were added before the reply to it."""
+        """The identity of the longer view that has this view's messages and all later messages before the reply."""
         return self if self.length < 0 else ViewIdentity(self.key, self.tools, binding=self.binding)
 
     @property

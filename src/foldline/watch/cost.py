@@ -3,8 +3,9 @@
 If the stream contains a cost figure, this figure is used, because it is what the provider charged. Between two such
 figures, the cost of each reply is computed from the model table. So a limit is noticed in the middle of a long turn.
 
-The limit of a project applies to all jobs of the project, in any process. Each run appends what it has spent to one
-file. The project's spending is the sum of the last rows of all runs. Runs with the same job name count separately.
+The limit of a project applies to all jobs of the project, in any process. All runs append rows to one file; each row
+has everything that its run has spent so far. So the project's spending is the sum of the last row of each run. Runs
+with the same job name count separately.
 """
 
 from __future__ import annotations
@@ -115,12 +116,13 @@ class Spending:
         self.usd += more
 
     def _set_figure(self, session: str, figure: Any) -> None:
-        """Replace the cost that was computed since the last figure by the stream's own figure for the session.
+        """Take `figure`, the cost of the session that the stream reports, and drop the cost computed since the last
+        figure.
 
-        If a session is resumed, some versions of the agent report a figure that includes earlier runs of the session.
-        Other versions start at 0 again. So the added amount is either the increase since the last figure, or the whole
-        figure. The amount that is nearer to the computed cost is added. If a session has no replies, the whole figure
-        is added.
+        If a session is resumed, some versions of the agent report the cost of all runs of the session. Other versions
+        report only the cost of the new run. So the new cost is either the increase since the last figure, or the whole
+        figure. Of these two, the one that is nearer to the computed cost is added to `usd`. If a session has no
+        replies, the whole figure is added.
         """
         if type(figure) not in (int, float) or not 0 <= figure <= _MAX_USD:
             return
@@ -267,7 +269,7 @@ class CostLimits:
     def over(self) -> CostBudget | None:
         """The limit that has been reached; None if no limit has been reached.
 
-        If both limits have been reached, the job's limit is returned.
+        If the job and the project have both reached their limits, the job's limit is returned.
         """
         return next((limit for limit in (self._job, self._project) if limit is not None and limit.stopped), None)
 

@@ -117,9 +117,9 @@ class SafeFolder:
     def append(self, name: str, data: bytes, *, after: int | None = None, end: bytes = b"") -> int:
         """Append data to a file, and return the new size.
 
-        If `after` is given, the data replaces everything after the first `after` bytes of the file. If the write fails
-        in the middle, the complete entries of the new data are kept, and the rest of the new data is removed. Each
-        entry ends with the bytes `end`.
+        If `after` is given, the file is first cut to at most this number of bytes. `data` consists of entries that end
+        with the bytes `end`. If the write fails in the middle of an entry, the part of this entry is removed from the
+        file again.
         """
         file = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         assert file is not None  # noqa: S101  # O_CREAT creates it

@@ -69,7 +69,7 @@ class SectionSummary(NamedTuple):
 
 @dataclass(slots=True)
 class ScratchModel:
-    """Collects the content for the notes of a job. The model is fed with the agent's events one by one."""
+    """Collects the content for the notes of a job from the agent's events. `extract` takes one event."""
 
     job: str = ""
     phase: str = ""

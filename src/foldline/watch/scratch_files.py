@@ -191,8 +191,8 @@ class _DetailFile:
         """Append the entries of the scratch model that are not in the file.
 
         `entries` are all entries that the scratch model holds. The entries that an earlier call has compared with the
-        file are skipped. If `generation` has changed since the last call, the scratch model has dropped the compared
-        entries. Then all of `entries` are new, and no entry is skipped.
+        file are skipped. `generation` counts how often the scratch model has dropped its entries. If `generation` has
+        changed since the last call, all of `entries` are new, and no entry is skipped.
         """
         if generation != self._generation:
             self._matched, self._generation = 0, generation

@@ -57,7 +57,7 @@ class TurnTracker:
         )
 
     def is_complete(self) -> bool:
-        """Whether the turn is complete if no further event follows."""
+        """Whether the turn is complete. The caller knows that no further event follows."""
         last = self._last
         if last is None or last.kind != "assistant" or last.calls or not _is_from_file(last):
             return False

@@ -103,7 +103,9 @@ async def _fold(host: HostMessages, cut: int, deps: CondenserDeps) -> Any:
 
 
 def _request(source: DigestInput, host: HostMessages, cut: int) -> str:
-    """A quotation of the newest user request, which is added to the digest. "" if a kept message is a request."""
+    """The text that quotes the user's newest prompt below the digest. "" if a kept message is a prompt, or if there is
+    none.
+    """
     if any(message.is_prompt for message in host.messages[cut:]):
         return ""
     asked = [message.text for message in source.messages if message.is_prompt and message.text]

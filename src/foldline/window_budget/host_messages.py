@@ -55,8 +55,8 @@ class HostMessages:
     def timeline(self) -> Timeline:
         """The timeline of the messages. No cut separates a call from its result.
 
-        In this design, only tokens decide where a list is cut. So the tail (the messages that always stay) begins at
-        the last legal cut, even if there are prompts without a reply before this cut.
+        The tail (the messages that always stay) begins at the last legal cut. In a session, prompts without a reply
+        also belong to the tail. Here they do not, because in this design only tokens decide where a list is cut.
         """
         timeline = timeline_of(self.messages, map(tokens, self.messages))
         is_closed = _closed_steps(self.messages)

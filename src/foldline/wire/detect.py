@@ -58,8 +58,8 @@ def detect(value: Any, given: str | None = None, default: str | None = None) -> 
 def _detect_elements(items: Sequence[Any], default: str | None) -> Detected | None:
     """The format of list elements; None if no format is found.
 
-    If the format is not clear and the elements can be read in the default format, the default format is returned. If
-    they cannot and all elements have only a role and a text, "openai" is returned.
+    Elements may match no format, or several. Then the default format is returned if the elements can be read in it.
+    Otherwise, "openai" is returned if all elements have only a role and a text.
     """
     shown = signs(items)
     if len(shown) == 1:

@@ -33,7 +33,8 @@ def object_fields(required: str = "", optional: str = "", nullable: str = "") ->
 
 
 def with_known_fields(value: dict[str, Any], fields: ObjectFields) -> dict[str, Any]:
-    """The object without unknown fields, and without optional fields that are null although null is refused.
+    """The object without unknown fields. An optional field is also removed if it is null and the provider refuses null
+    in it.
 
     If nothing is removed, the same object is returned.
     """

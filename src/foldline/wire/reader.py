@@ -317,7 +317,7 @@ def _from_jsonl(source: Iterator[JsonLine], known: _Known, notes: list[ReadNote]
 def _raise_for_broken_line(notes: Iterable[ReadNote]) -> None:
     """Raise the error of the first broken line, if there is one.
 
-    The reader calls this function if no other line of the file can be read.
+    The reader calls this function if it found no message in the file.
     """
     for note in notes:
         if note.text.startswith(BROKEN_LINE):

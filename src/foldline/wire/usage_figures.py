@@ -21,11 +21,10 @@ def usage_with_cache_inside(  # noqa: PLR0913 (all are keyword-only)
 ) -> Usage | None:
     """Usage of a server that includes the cached tokens in the prompt figure.
 
-    If the figure for cached tokens is higher than the prompt figure, the prompt figure cannot include the cached
-    tokens. Then there are two cases:
+    If the prompt figure is smaller than the cached tokens (`read` and `written`), it cannot include them. Then there
+    are two cases:
 
-    - The cached tokens are ignored if the prompt figure is 0, or if `total` is above 0 but less than the sum of prompt,
-      cached tokens and output.
+    - If `prompt` is 0, or if a given `total` is too small to include the cached tokens, the cached tokens are ignored.
     - Otherwise, the cached tokens are added to the prompt.
     """
     fresh = prompt - read - written

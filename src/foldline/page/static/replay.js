@@ -16,7 +16,7 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 /** The policies that are compared, each with what it does. */
 const POLICIES = {
   balanced: "folds at 90% of the usable window, down to half of it",
-  thrifty: "folds when the foldable messages have cost as much as a fold would cost, or when the cache has expired",
+  thrifty: "folds when a fold is worth its price, or when the cache has expired",
   verbatim: "never folds; a request that does not fit is refused",
 };
 /** The file, the choices and the result that are shown again after another view. */

@@ -128,7 +128,9 @@ def _digest_text(made: Any) -> DigestText:
 
 
 def _escaped(text: str, cause: str) -> DigestText:
-    """The digest, with `REQUEST` escaped below the header, so that no other text can look like a quoted request."""
+    """The digest with a backslash before each `REQUEST` in its text. `REQUEST` is the line above a quoted user request,
+    so without the backslash, the text could look like such a quotation.
+    """
     first, _, body = text.partition("\n")
     return DigestText(f"{first}\n{body.replace(REQUEST, chr(92) + REQUEST)}", cause)
 

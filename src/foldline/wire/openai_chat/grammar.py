@@ -244,9 +244,8 @@ _FOR_OTHER_VENDORS = replace(GRAMMAR, image_types=IMAGE_TYPES)
 def model_grammar(model: Model) -> Grammar:
     """The rules for a model, which depend on the vendor of the model.
 
-    OpenAI refuses fields that other servers accept. A request in this format for a model of Anthropic or Google is sent
-    to a gateway, which translates the request. OpenAI and such gateways refuse images whose type is not in
-    `IMAGE_TYPES`.
+    OpenAI refuses fields that other servers accept. For a model of Anthropic or Google, the request is taken to go to a
+    gateway that translates this format. OpenAI and such gateways refuse images whose type is not in `IMAGE_TYPES`.
     """
     if model.vendor == "openai":
         return _FOR_OPENAI

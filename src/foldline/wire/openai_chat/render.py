@@ -100,7 +100,7 @@ def _content(pieces: Sequence[Any], base: dict[str, Any]) -> Any:
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The Chat Completions content part for a part of a message.
+    """A part of a message in the form of Chat Completions, as an element of `content`.
 
     If the part cannot be written in this format, the loss is reported and None is returned.
     """
@@ -151,7 +151,7 @@ def _render_call(call: ToolCall, loss: LossCollector) -> dict[str, Any]:
 
 
 def _own(part: Part) -> dict[str, Any]:
-    """The wire value to which the edits of a part are applied; an empty dict if it does not have this format."""
+    """The wire value that the part was read from, so that its fields are sent again; {} if it has another format."""
     value = wire_object(part.wire, NAME)
     return {} if is_side_fields(value) or is_call_part(value) else value
 

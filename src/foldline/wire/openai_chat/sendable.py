@@ -21,7 +21,7 @@ _ILLEGAL = re.compile(r"[\s<|\\/>]")
 
 
 def sendable_element(element: dict[str, Any]) -> dict[str, Any]:
-    """The message without optional fields that are null, and with calls without `index`.
+    """The message without optional fields that are null. The field `index` is removed from its calls.
 
     A bare string in the list of content parts becomes a text part. If nothing changes, the same object is returned.
     """

@@ -15,10 +15,10 @@ def chat_usage(value: Any) -> Usage | None:
 
 
 def openai_usage(value: Any, prompt: str, output: str, read: str = "") -> Usage | None:
-    """The usage in a usage object.
+    """The usage in the usage object of a reply; None if `value` is not an object.
 
-    `prompt` and `output` are the keys of the prompt figure and of the output figure. `read` is the key of the cached
-    tokens for servers that do not use OpenAI's key.
+    `prompt` and `output` are the keys of the prompt figure and of the output figure. `read` is the key under which some
+    servers report cached tokens. OpenAI's own key for cached tokens is read first.
     """
     if not isinstance(value, dict):
         return None

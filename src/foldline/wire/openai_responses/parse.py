@@ -137,7 +137,9 @@ def _shell_text(value: dict[str, Any]) -> str:
 
 
 def _is_answered(kind: str, value: dict[str, Any]) -> bool:
-    """False for a tool search that the server ran. Such an item has no call id."""
+    """False for the items of a tool search that the server ran, which have no call id. True for any other call or
+    result.
+    """
     return not kind.startswith("tool_search") or isinstance(value.get("call_id"), str)
 
 

@@ -172,7 +172,7 @@ def content(parts: tuple[Part, ...], role: str, loss: LossCollector, *, listed: 
 
 
 def _piece(part: Part, role: str, loss: LossCollector) -> Any | None:
-    """The piece of content or of output for a part of a message.
+    """A part of a message in the form of the Responses API, as an element of an item's `content` or `output`.
 
     If the part cannot be written in this format, the loss is reported and None is returned.
     """

@@ -100,7 +100,7 @@ def _sendable_output(output: Any) -> Any:
 
 
 def _input_part(part: Any) -> Any:
-    """A part of an output, with a type that the API accepts in outputs. Other types of text become `input_text`."""
+    """An element of a tool's output, with a type that the API accepts there. Text becomes `input_text`."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in ("text", "output_text") and isinstance(part.get("text"), str):
         return {"type": "input_text", "text": part["text"]}

@@ -70,7 +70,9 @@ class ResultSlot:
 
     @property
     def is_early(self) -> bool:
-        """True for a result that answers no call, or whose call is not in an earlier message."""
+        """True if no earlier message has the call of this result: there is no such call, or it is in the same or a
+        later message.
+        """
         return self.slot is None or self.slot.entry.index >= self.entry.index
 
     @property
@@ -170,8 +172,7 @@ def is_same_reply(one: RepairEntry, other: RepairEntry) -> bool:
 def are_two_replies(one: Message, other: Message) -> bool:
     """True for two messages of the assistant with different reply ids. Such messages answer two requests.
 
-    Two messages without a reply id count as one reply. If a session knows which view a reply answers and the reply has
-    no id, the session gives the reply an id.
+    Two messages without a reply id count as one reply.
     """
     return one.meta.reply != other.meta.reply
 
@@ -204,8 +205,8 @@ def is_signed_summary(part: Part) -> bool:
 def is_silent(message: Message, context: RepairContext) -> bool:
     """True for a message that renders to nothing.
 
-    Such a message stays in the history, so that the report of lost content names it. Calls, results, media and visible
-    text always render to something. So a message with such a part is not rendered for this check.
+    Such a message stays in the history, so that the report of lost content names it. The message is rendered only if no
+    part is a call, a result, media or visible text, because each of these renders to something.
     """
     parts = message.parts
     for part in parts:

@@ -52,7 +52,10 @@ def readable_image(part: Media, grammar: Grammar) -> Media | None:
 
 
 def _is_empty(wire: Wire | None) -> bool:
-    """Whether an image that has neither data nor an address is empty. False if it refers to an uploaded file."""
+    """Whether the wire form of an image has a place for data or an address. False if it refers to an uploaded file.
+
+    The caller checks before that this place is empty.
+    """
     value = wire.value if wire is not None and isinstance(wire.value, dict) else {}
     source = value.get("source")
     if isinstance(source, dict):

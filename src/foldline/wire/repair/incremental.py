@@ -197,8 +197,8 @@ def _ends_with_reasoning(run: RepairRun, origin: int) -> bool:
 def _last_split(run: RepairRun) -> int:
     """The index in `run.out` of the last user message after which the history can be split; -1 if there is none.
 
-    In `run.out`, all messages before that user message come from earlier input messages, and all messages after it come
-    from later input messages. The message at the returned index is never a placeholder that repair added.
+    At this message, the repaired history can be cut at the same place as the input: repair has moved no message from
+    one side of it to the other. The message is never a placeholder that repair added.
     """
     users = {entry.index for entry in run.entries if entry.side == "user"}
     origins = [each.origin for each in run.out]

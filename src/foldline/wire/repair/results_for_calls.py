@@ -4,10 +4,10 @@ In practice, a result may come before its call or occur twice. A result may be a
 replaces. A result may answer a call that a fold removed. This stage matches each result with its call. The module
 `unique_call_ids` repairs repeated ids, and `order_of_results` repairs wrong positions.
 
-A result that comes after the next reply is late. The request for that reply already contained another result of the
-call: an interim text or a placeholder. What was sent must not change, so the late result stays at its place, as text.
-For the same reason, a second result of a call is sent as text. If it only repeats the first result, it is left out. A
-result before its call is moved only if no reply comes between the two.
+A late result is a result that comes only after the model has replied once more. The request for this reply already had
+an interim text or a placeholder as the result of the call. What was sent must not change, so the late result stays at
+its place, as text. For the same reason, a second result of a call is sent as text. If the second result only repeats
+the first result, the second is left out. A result before its call is moved only if no reply comes between the two.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def tie_results(entries: Iterable[RepairEntry], context: RepairContext) -> CallI
 
 
 def _is_just_before(answer: ResultSlot, slot: CallSlot) -> bool:
-    """True if the reply with the call is the first reply after the result.
+    """True for a result that comes before its call, without another reply between the two.
 
-    If another reply comes between the result and the call, the result belongs to another call, which is missing. This
-    happens because some servers use the same ids in every reply.
+    If there is another reply between the two, the result does not belong to this call, although the ids are equal: some
+    servers use the same ids in every reply. The result then belongs to a call that is missing.
     """
     return slot.entry.turn <= answer.entry.turn + 1
 

@@ -36,7 +36,7 @@ class ServerCalls(NamedTuple):
 
     @property
     def lost(self) -> list[tuple[str, int, int, int]]:
-        """Unanswered calls that can no longer get a result."""
+        """The elements of `unanswered` whose calls can no longer get a result."""
         return [
             each
             for each in self.unanswered

@@ -1,4 +1,4 @@
-"""Invariant: no call id occurs twice within a request or within a reply, depending on the format.
+"""Invariant: no call id occurs twice within a reply. In some formats, no call id occurs twice within the whole request.
 
 Ids occur twice when a call is written again after an abort, or when a server counts from `call_0` in every turn. If a
 later call with the same id repeats the first call, the later call is dropped. Otherwise the later call and its result
@@ -30,8 +30,8 @@ def make_ids_unique(calls: CallIndex, context: RepairContext) -> None:
 def _separate(name: str, slots: list[CallSlot], taken: set[str], context: RepairContext) -> None:
     """Drop repetitions among calls with the same id, and give new ids to all remaining calls except the first.
 
-    A call of an earlier turn was already sent. So if a call of a later turn repeats a call of an earlier turn, the
-    later call is dropped.
+    Of two equal calls with results, the call with the better result stays (see `rank_of`). If neither result is better,
+    the earlier call stays, because it may have been sent already.
     """
     complete = {(slot.entry.turn, key) for slot in slots if slot.answer is not None for key in _keys(slot)}
     earlier = set[tuple[str, str] | int]()

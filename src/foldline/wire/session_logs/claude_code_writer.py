@@ -42,7 +42,9 @@ def _rendered_lines(
 ) -> list[dict[str, Any]]:
     """The lines for a message.
 
-    The line of an edited message keeps its fields, except the usage and Claude Code's second copy of a result.
+    If the message was read from a line (`like`) and then edited, the new line keeps the fields of the old line. Two
+    fields are left out, because they describe the old content: the usage, and `toolUseResult`, which is a copy of a
+    result.
     """
     reply: dict[str, Any] = {}
     if message.wire is not None:

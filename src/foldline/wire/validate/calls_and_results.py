@@ -85,7 +85,7 @@ def _key(block: PlainBlock) -> str:
 def _key_of_call(result: PlainBlock, waiting: dict[str, deque[PlainBlock]], grammar: Grammar) -> str | None:
     """The key of the call that a result answers; None if there is no such call.
 
-    In formats that match by name, an id is ignored if only the call or only the result has one.
+    In formats that match by name, ids are compared only if the call and the result have one each.
     """
     keys = (_key(result), f" {result.name}") if grammar.pairing == "name" else (_key(result),)
     found = next((key for key in keys if waiting.get(key)), None)
