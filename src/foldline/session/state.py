@@ -79,7 +79,9 @@ class State:
         self.view_key = self._key_with(None)
         """The key of the current view (see `ViewIdentity.key`)."""
         self.binds_thinking = setup.model.binds_thinking and setup.format == "anthropic"
-        """Whether the provider accepts thinking only after the prefix that it was written for."""
+        """Whether the provider accepts thinking only if everything before it is unchanged since the thinking was
+        written.
+        """
         self._binding = self._binding_with(None)
         """The binding of the current view (see `ViewIdentity.binding`); "" if the provider does not bind thinking."""
         self._is_plain = self._account is None and not self.binds_thinking

@@ -150,7 +150,8 @@ class View(NamedTuple):
         """
         if self.tools is None:
             hint = "give them again when you open the session: tools=…"
-            raise InputError("the tools of this session were given in another process", hint=hint)
+            text = "the tools of this session were given in another process, and are unknown in this process"
+            raise InputError(text, hint=hint)
         rendered = self.render(format)
         if rendered.parameters and not has_thinking_on(extra):
             rendered = self._without_thinking().render(format)

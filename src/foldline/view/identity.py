@@ -1,8 +1,8 @@
 """The identity of a view, which tells to which request a usage figure belongs.
 
 An identity is derived from the record, so the same view has the same identity in every process. A reply is stored with
-the identity of the view that it answers. The usage of the reply is then used only for that view and for views that grew
-from it.
+the identity of the view that it answers. The usage of the reply is then used only for that view, and for views that
+have the same messages and more messages at the end.
 
 Some providers bind thinking to its prefix (the system prompt, the tools and the messages before it): they accept a
 thinking block only if its prefix has not changed since the block was written. For such a provider, the identity also
