@@ -87,7 +87,7 @@ export async function showReplay(view, params, signal) {
     const box = h("div", { class: "chart" });
     put(body, h("section", { class: "card", "aria-label": "Result" },
       h("div", { class: "card-head" }, h("h2", {}, h("bdi", {}, visible(report.name))), h("span", { class: "muted" }, `${report.format}, ${plural(report.messages, "message")}, ${plural(first.requests, "request")}, ${first.model || "unknown model"}`)),
-      table(), h("p", { class: "muted small-text" }, "Facts kept: how many of the facts in folded messages the digests show, in per cent. The full text is available by recall. ", FACTS),
+      table(), h("p", { class: "muted small-text" }, "Facts kept: the share of the facts in folded messages that the digests show. The full text is available by recall. ", FACTS),
       refusals(),
       sendsAny() ? [legend(), samePolicies() ? h("p", { class: "muted small-text" }, "All policies send the same: their lines lie on each other.") : null, box, h("p", { class: "muted small-text" }, limitText(report.policies))]
         : h("p", { class: "empty" }, "No request fits, so there is nothing to draw.")));
