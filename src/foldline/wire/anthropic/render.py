@@ -94,7 +94,7 @@ def _is_result(block: dict[str, Any]) -> bool:
 
 
 def _block(part: Part, loss: LossCollector) -> Any | None:
-    """The block for one part.
+    """A part of a message in Anthropic's form, as a content block.
 
     An unchanged part keeps its original block. An edited part gets its original block with new values. A part from
     another format gets a new block.
