@@ -326,7 +326,7 @@ def test_a_fold_is_undone_and_made_again(visitor: Visit, example: Ledger) -> Non
     folds, size = example.session(NAME).folds, meter(example.session(NAME))
     page = visitor.session(tab="folds")
     page.get_by_role("button", name="Unfold…").click()
-    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    dialog = page.get_by_role("dialog", name=re.compile(r"^Take back fold \d+\?$"))
     dialog.get_by_role("button", name="Cancel").click()
     assert example.session(NAME).folds == folds
     page.get_by_role("button", name="Unfold…").click()
@@ -434,7 +434,7 @@ def test_an_unfold_says_what_the_next_request_does_and_pays(visitor: Visit, exam
     example.session(NAME).use(policy=foldline.Policy.preset("balanced").but(window_tokens=200_000))
     page = visitor.session(tab="folds")
     page.get_by_role("button", name="Unfold…").click()
-    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    dialog = page.get_by_role("dialog", name=re.compile(r"^Take back fold \d+\?$"))
     expect(dialog).to_contain_text("Rewriting the prompt cache costs nothing: the cache has expired")
     expect(dialog).not_to_contain_text("fold again")
     dialog.get_by_role("button", name="Unfold").click()
@@ -464,7 +464,7 @@ def test_a_fold_that_was_never_sent_is_undone_and_extended_without_cost(visitor:
     expect(once).to_contain_text("nothing, no request was sent since the last fold")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Unfold…").click()
-    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    dialog = page.get_by_role("dialog", name=re.compile(r"^Take back fold \d+\?$"))
     expect(dialog).to_contain_text("Rewriting the prompt cache costs nothing: no request was sent since the fold")
     dialog.get_by_role("button", name="Cancel").click()
     usage = {"input": 12, "cache_read": 4_000, "cache_write": 3_000}
@@ -481,8 +481,41 @@ def test_a_warm_cache_has_a_price_in_the_question_before_an_unfold(visitor: Visi
     session.add(user("And now?"), with_usage(assistant("I read on."), **usage), user("Go on."))
     page = visitor.session(tab="folds")
     page.get_by_role("button", name="Unfold…").click()
-    dialog = page.get_by_role("dialog", name="Undo the newest fold?")
+    dialog = page.get_by_role("dialog", name=re.compile(r"^Take back fold \d+\?$"))
     expect(dialog).to_contain_text(
         re.compile(r"The next request rewrites the prompt cache: ~[0-9.]+k tokens, \$0\.[0-9]+")
     )
     expect(dialog).to_contain_text("the next request folds again")
+
+
+def test_an_unfold_takes_back_only_the_fold_that_its_question_named(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    page = visitor.session(tab="folds")
+    page.get_by_role("button", name="Unfold…").click()
+    dialog = page.get_by_role("dialog", name=f"Take back fold {session.folds}?")
+    expect(dialog.get_by_text("Each later request: $")).to_be_visible()
+    session.unfold()  # in another tab
+    folds = session.folds
+    dialog.get_by_role("button", name="Unfold").click()
+    toast(page, f"fold {folds + 1} cannot be taken back: fold {folds} is the newest fold now")
+    assert example.session(NAME).folds == folds
+    expect(page.locator(".fold-row").first).to_contain_text("taken back")
+
+
+def test_undo_takes_back_only_its_own_fold(visitor: Visit, example: Ledger) -> None:
+    session = example.session(NAME)
+    number = session.folds
+    page = visitor.session(tab="folds")
+    page.get_by_role("button", name="Unfold…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Unfold").click()
+    toast(page, "Unfolded")
+    session.unfold()  # in another tab
+    undo(page)
+    toast(page, f"fold {number} cannot be restored: ")
+    assert example.session(NAME).folds == number - 2
+    page.get_by_role("button", name="Fold again").click()
+    toast(page, f"Fold {number - 1} applies again")
+    session.refold()
+    undo(page)
+    toast(page, f"fold {number - 1} cannot be taken back: fold {number} is the newest fold now")
+    assert example.session(NAME).folds == number

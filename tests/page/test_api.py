@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,16 @@ def post(client: TestClient, path: str, **body: Any) -> Any:
     answer = client.post(f"/api/{path}", json=body, headers=HEADERS)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def newest_fold(client: TestClient) -> str:
+    """The id of the fold that applies."""
+    return next(str(row["id"]) for row in get(client, "outline", **TALK)["fold_list"] if row["applies"])
+
+
+def undone_fold(client: TestClient) -> str:
+    """The id of the fold that was taken back last."""
+    return next(str(row["id"]) for row in get(client, "outline", **TALK)["fold_list"] if row["can_refold"])
 
 
 def test_sessions_are_listed_with_their_counts(folded_page: TestClient) -> None:
@@ -176,7 +187,7 @@ def test_every_place_names_the_same_folded_messages(folded_page: TestClient) -> 
     stays = {one["message"]: one["why"] for one in newest["stays"]}
     assert stays[1] == "first prompt"
     assert not set(stays) & set(folded)
-    unfolded = post(folded_page, "unfold", **TALK)
+    unfolded = post(folded_page, "unfold", fold=newest_fold(folded_page), **TALK)
     assert unfolded["back"] == newest["first"]
     assert get(folded_page, "sessions")["sessions"][0]["folds"] == unfolded["folds"] == len(folds) - 1
 
@@ -275,10 +286,10 @@ def test_a_previewed_fold_can_be_edited_approved_and_taken_back(folded_page: Tes
     after = get(folded_page, "session", **TALK)
     assert (after["cut"], after["folds"]) == (done["cut"], before["folds"] + 1)
     assert "Ports 7000 to 7010" in get(folded_page, "fold", number=after["folds"], **TALK)["digest"]["text"]
-    undone = post(folded_page, "unfold", **TALK)
+    undone = post(folded_page, "unfold", fold=newest_fold(folded_page), **TALK)
     assert get(folded_page, "session", **TALK)["cut"] == before["cut"]
     assert undone["folds"] == before["folds"]
-    post(folded_page, "refold", **TALK)
+    post(folded_page, "refold", fold=undone_fold(folded_page), **TALK)
     assert get(folded_page, "session", **TALK)["cut"] == done["cut"]
 
 
@@ -287,7 +298,7 @@ def test_a_fold_that_was_taken_back_stays_in_the_list_and_is_restored_as_it_was(
     number = before["folds"]
     fold = get(folded_page, "fold", number=number, **TALK)
     assert (fold["applies"], fold["taken_back_at"], fold["can_refold"]) == (True, None, False)
-    post(folded_page, "unfold", **TALK)
+    post(folded_page, "unfold", fold=newest_fold(folded_page), **TALK)
     after = get(folded_page, "session", **TALK)
     assert after["folds"] == number - 1
     assert [row["number"] for row in after["fold_list"]] == [row["number"] for row in before["fold_list"]]
@@ -296,7 +307,7 @@ def test_a_fold_that_was_taken_back_stays_in_the_list_and_is_restored_as_it_was(
     assert undone["can_refold"]
     assert undone["digest"] == fold["digest"]
     assert [row["applies"] for row in after["fold_list"]][-2:] == [True, False]
-    post(folded_page, "refold", **TALK)
+    post(folded_page, "refold", fold=undone_fold(folded_page), **TALK)
     assert get(folded_page, "fold", number=number, **TALK) == fold
     assert get(folded_page, "session", **TALK)["tokens"] == before["tokens"]
 
@@ -304,7 +315,7 @@ def test_a_fold_that_was_taken_back_stays_in_the_list_and_is_restored_as_it_was(
 def test_only_the_fold_that_was_taken_back_last_can_be_restored(folded_page: TestClient) -> None:
     count = get(folded_page, "session", **TALK)["folds"]
     for _ in range(2):
-        post(folded_page, "unfold", **TALK)
+        post(folded_page, "unfold", fold=newest_fold(folded_page), **TALK)
     rows = get(folded_page, "session", **TALK)["fold_list"]
     assert [row["number"] for row in rows if row["can_refold"]] == [count - 1]
     preview = post(folded_page, "preview", force=True, **TALK)
@@ -313,8 +324,24 @@ def test_only_the_fold_that_was_taken_back_last_can_be_restored(folded_page: Tes
     assert [row["number"] for row in rows if row["can_refold"]] == []
     assert [row["number"] for row in rows if row["taken_back_at"]] == [count - 1, count]
     assert [row["number"] for row in rows if row["applies"]] == [count + 1]
-    refused = folded_page.post("/api/refold", json=TALK, headers=HEADERS)
-    assert refused.status_code == 400
+    refused = folded_page.post("/api/refold", json={**TALK, "fold": rows[-2]["id"]}, headers=HEADERS)
+    assert refused.status_code == 409
+    assert "another fold was made" in refused.json()["error"]
+
+
+def test_an_action_for_a_fold_that_is_not_the_newest_any_more_is_refused(folded_page: TestClient) -> None:
+    shown = newest_fold(folded_page)
+    preview = post(folded_page, "preview", before="#49", **TALK)
+    made = post(folded_page, "approve", preview=preview["id"], **TALK)
+    assert made["fold"] == newest_fold(folded_page) != shown
+    before = get(folded_page, "outline", **TALK)
+    for action in ("unfold_preview", "unfold", "refold"):
+        refused = folded_page.post(f"/api/{action}", json={**TALK, "fold": shown}, headers=HEADERS)
+        assert refused.status_code == 409, action
+    assert get(folded_page, "outline", **TALK) == before
+    assert post(folded_page, "unfold", fold=made["fold"], **TALK)["folds"] == before["folds"] - 1
+    error = folded_page.post("/api/unfold", json={**TALK, "fold": made["fold"]}, headers=HEADERS).json()["error"]
+    assert re.fullmatch(r"fold (\d+) cannot be taken back: fold (\d+) is the newest fold now", error)
 
 
 def test_an_unfold_changes_nothing_about_earlier_requests(folded_page: TestClient) -> None:
@@ -322,13 +349,13 @@ def test_an_unfold_changes_nothing_about_earlier_requests(folded_page: TestClien
     requests, folds = before["requests"], get(folded_page, "session", **TALK)["folds"]
     marks = [(mark["kind"], mark["fold"]) for mark in before["folds"]]
     assert marks == [("fold", number) for number in range(1, folds + 1)]
-    post(folded_page, "unfold", **TALK)
+    post(folded_page, "unfold", fold=newest_fold(folded_page), **TALK)
     unfolded = get(folded_page, "requests", **TALK)
     assert (unfolded["requests"], unfolded["saving"]) == (requests, before["saving"])
     assert unfolded["folds"][:-1] == before["folds"]
     newest = unfolded["folds"][-1]
     assert (newest["kind"], newest["fold"], newest["requests_before"]) == ("unfold", folds, len(requests))
-    post(folded_page, "refold", **TALK)
+    post(folded_page, "refold", fold=undone_fold(folded_page), **TALK)
     restored = get(folded_page, "requests", **TALK)
     assert (restored["requests"], restored["saving"]) == (requests, before["saving"])
     assert [mark["kind"] for mark in restored["folds"]][-2:] == ["unfold", "refold"]
@@ -475,7 +502,7 @@ def test_every_answer_has_the_form_that_openapi_names(folded_page: TestClient) -
     post(folded_page, "pin", handle="#44", name="kept", **TALK)
     preview = post(folded_page, "preview", before="#49", **TALK)["id"]
     edited = {"preview": preview, "digest": "Only this line."}
-    samples = {**SAMPLES, "approve": {"preview": preview}, "revise": edited, "unpin": {"name": "kept"}, "unfold": {}}
+    samples = {**SAMPLES, "approve": {"preview": preview}, "revise": edited, "unpin": {"name": "kept"}}
     order = ["revise", "approve", "unfold", "refold", "pin", "unpin", "preview"]
     paths = sorted(document["paths"], key=lambda path: order.index(path[1:]) if path[1:] in order else -1)
     for path in paths:
@@ -484,6 +511,8 @@ def test_every_answer_has_the_form_that_openapi_names(folded_page: TestClient) -
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         where = TALK if "session" in known | set(body.get("properties", {})) else {}
         call = post if method == "post" else get
+        if name in ("unfold_preview", "unfold", "refold"):
+            where = {**where, "fold": (undone_fold if name == "refold" else newest_fold)(folded_page)}
         answer = call(folded_page, name, **where, **samples.get(name, {}))
         schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
         jsonschema.validate(answer, schema)

@@ -13,10 +13,13 @@ from starlette.testclient import TestClient
 
 import foldline
 from foldline.cli.shared.usage_rows import UsageReader, with_misses
+from foldline.ledger import for_owner
 from foldline.ledger.receipts import CacheMiss, Receipt, add_receipt
 from foldline.message import Usage, assistant, tool, user
+from foldline.page.app import page_app
 from foldline.page.money_report import holdout_comparison
 from foldline.page.sources import LOGS
+from foldline.session import Ledger
 from support import sessions
 from support.pages import HEADERS, add_session, conversation, page_client, small_policy, with_usage
 
@@ -387,3 +390,23 @@ def test_after_a_fold_only_repeated_messages_count_as_paid_again() -> None:
     assert row["missed"] == pytest.approx(kept, rel=0.15)
     assert counted == row["missed"]
     assert total["missed"] >= counted
+
+
+def test_sessions_of_other_owners_are_counted_and_named() -> None:
+    with foldline.open(":memory:") as ledger:
+        own = ledger.store
+        _paid_ledger(Ledger(for_owner(own, "key-none")))
+        with TestClient(page_app(own), base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as client:
+            assert get(client, "sessions")["of_other_owners"] == get(client, "money")["of_other_owners"] == 1
+        with TestClient(page_app(own, all_owners=True), base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
+            assert get(client, "sessions")["of_other_owners"] == get(client, "money")["of_other_owners"] == 0
+
+
+def test_requests_without_usage_are_counted_in_the_session_and_in_money() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = _paid_ledger(ledger)
+        session.add(user("And now?"), assistant("It was interrupted."), user("Go on."))
+        with page_client(ledger) as client:
+            answer, money = get(client, "requests", session="paid"), get(client, "money")
+    assert (len(answer["requests"]), answer["unreported"]) == (7, 1)
+    assert (money["total"]["requests"], money["unreported"]) == (6, 1)

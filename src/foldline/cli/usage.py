@@ -75,11 +75,11 @@ def usage(paths: tuple[str, ...], by: tuple[str, ...], since: str | None, as_jso
         return
     _print(groups, totals, overall)
     echo = line_printer()
-    echo("\nmissed: tokens that the previous request had left in the prompt cache, but that were paid again")
+    echo("\nmissed: tokens of the previous request that were in the prompt cache, but were paid again")
     if reader.in_logs:
         echo(f"counted from their files only: {plural(reader.in_logs, 'session')} of the ledger")
     if reader.unreported:
-        echo(f"not counted as requests: {reader.unreported:,} replies for which the file reports no usage")
+        echo(f"not counted as requests: {reader.unreported:,} replies without a reported usage")
     if unpriced:
         echo(f"without a price, so not in the cost: {', '.join(map(printable, unpriced))}")
     if reader.unreadable:

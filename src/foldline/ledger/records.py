@@ -132,6 +132,11 @@ class FoldReference:
     shortest: int | None = None
     """The smallest number of messages that the branch has had since the fold; None if the branch was not shortened."""
 
+    @property
+    def id(self) -> str:
+        """A name of the fold that no other fold of the session has."""
+        return f"{self.branch}:{self.seq}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:

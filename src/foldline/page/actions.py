@@ -13,15 +13,18 @@ from typing import Any
 
 from foldline.cli.shared.output import digest_row, without_secrets
 from foldline.errors import Conflict, InputError, ViewTooLarge
+from foldline.ledger.records import BranchState
 from foldline.message import Thinking
 from foldline.page.advice import cut_after
-from foldline.page.session_reader import copied_message
+from foldline.page.session_reader import SessionReader, copied_message
 from foldline.page.session_summary import kept_by
 from foldline.page.sources import PageSources
+from foldline.plan.fold_cost import CacheState, prices_of, request_cost
 from foldline.plan.gate import Need
 from foldline.plan.timeline import handle, left_handles
 from foldline.recall.handles import parse_handle
 from foldline.session import Session
+from foldline.session.folding import check_refold
 from foldline.session.preview import Preview, preview_of, removal_cost
 from foldline.session.state import State
 
@@ -84,16 +87,16 @@ class PageActions:
         fold = opened.approve(self._previewed(preview), digest=digest)
         with self._lock:
             self._previews.pop(preview, None)
-        return {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
+        made = [one for one in self.sources.reader(**where).log().folds if one.cut == fold.cut]
+        answer = {"folds": opened.folds, "cut": fold.cut, "before": fold.before, "after": fold.after}
+        return {**answer, "fold": made[-1].id if made else ""}
 
-    def unfold_preview(self, **where: str) -> dict[str, Any]:
-        """What taking back the newest fold would do. Nothing is changed."""
-        opened = self._session(**where)
-        opened.refresh()
-        snapshot, log = opened.record.snapshot(), self.sources.reader(**where).log()
-        if snapshot.fold is None or not log.folds:
-            raise InputError("nothing is folded", hint="load the page again")
-        reader = self.sources.reader(**where)
+    def unfold_preview(self, *, fold: str, **where: str) -> dict[str, Any]:
+        """What taking back a fold would do, which must be the newest one. Nothing is changed."""
+        opened, reader = self._session(**where), self.sources.reader(**where)
+        log, snapshot = _log_with_newest(reader, fold), opened.record.snapshot()
+        if snapshot.fold is None:
+            raise Conflict("nothing is folded any more", hint="look at the list of folds")
         previous = log.folds[-2] if len(log.folds) > 1 else None
         before = reader.fold(previous) if previous else None
         shortest = previous.shortest if previous else None
@@ -109,13 +112,17 @@ class PageActions:
             "cache": cost.cache,
             "rewrites": cost.tokens,
             "costs": cost.usd,
+            "each_before": _repeat_cost(state, opened.state.load().request, cost.cache),
+            "each_after": _repeat_cost(state, load.request, cost.cache),
         }
 
-    def unfold(self, **where: str) -> dict[str, Any]:
-        """Undo the newest fold. `refold` restores it."""
+    def unfold(self, *, fold: str, **where: str) -> dict[str, Any]:
+        """Take back a fold, which must be the newest one. `refold` restores it."""
         opened = self._session(**where)
+        log = _log_with_newest(self.sources.reader(**where), fold)
         taken_back = opened.timeline.fold
-        opened.unfold()
+        opened.record.unfold(log.head.mark)  # raises `Conflict` if the session was changed since the log was read
+        opened.reload()
         load = opened.load()
         return {
             "back": left_handles(taken_back, opened.timeline.fold),
@@ -125,10 +132,16 @@ class PageActions:
             **_next_fold(opened.state),
         }
 
-    def refold(self, **where: str) -> dict[str, Any]:
-        """Restore the fold that was taken back last."""
-        opened = self._session(**where)
-        opened.refold()
+    def refold(self, *, fold: str, **where: str) -> dict[str, Any]:
+        """Restore a fold, which must be the one that was taken back last."""
+        opened, reader = self._session(**where), self.sources.reader(**where)
+        log = reader.log()
+        if not log.undone or log.undone[-1].id != fold:
+            why = "it applies already, or another fold was made or taken back since"
+            raise Conflict(f"{_name_of(reader, fold)} cannot be restored: {why}", hint="look at the list of folds")
+        check_refold(opened.state)
+        opened.record.refold(log.head.mark)
+        opened.reload()
         load = opened.load()
         return {"folds": opened.folds, "tokens": load.request, "usable": load.usable}
 
@@ -185,6 +198,30 @@ class PageActions:
             "costs": cost.usd if left else None,
             "cache": cost.cache,
         }
+
+
+def _repeat_cost(state: State, tokens: int, cache: CacheState) -> float | None:
+    """What each later request of this size costs, in US dollars; None if the prices are unknown."""
+    if state.model.prices is None:
+        return None
+    prices = prices_of(state.model, is_cached=cache != "none")
+    return request_cost(prices, tokens=tokens, common=tokens, warm=True) / 1e6
+
+
+def _name_of(reader: SessionReader, fold: str) -> str:
+    """The name of a fold for a person: its number in the list of folds."""
+    folds = reader.fold_history().folds
+    return next((f"fold {at}" for at, one in enumerate(folds, start=1) if one.reference.id == fold), f"fold {fold!r}")
+
+
+def _log_with_newest(reader: SessionReader, fold: str) -> BranchState:
+    """The log of a session whose newest fold is `fold`. Raises `Conflict` if another fold is the newest."""
+    log = reader.log()
+    newest = log.folds[-1].id if log.folds else ""
+    if newest != fold:
+        now = f"{_name_of(reader, newest)} is the newest fold now" if newest else "nothing is folded now"
+        raise Conflict(f"{_name_of(reader, fold)} cannot be taken back: {now}", hint="look at the list of folds")
+    return log
 
 
 def _next_fold(state: State) -> dict[str, Any]:

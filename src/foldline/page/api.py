@@ -73,8 +73,9 @@ class PageApi:
 
     def sessions(self) -> dict[str, Any]:
         """All sessions."""
-        rows = self.sources.sessions()
-        return {"version": sha256(repr(rows).encode()).hexdigest()[:16], "sessions": rows}
+        rows, others = self.sources.sessions(), self.sources.of_other_owners()
+        version = sha256(repr((rows, others)).encode()).hexdigest()[:16]
+        return {"version": version, "sessions": rows, "of_other_owners": others}
 
     def summary(self, **where: str) -> dict[str, Any]:
         """The figures that the session list shows for a session: model, size and states."""
@@ -205,6 +206,7 @@ class PageApi:
         if found is None:
             saved = self._saved_by_session() if source == "ledger" else {}
             found = money_report(stores, sources.logs, saved, by=by, source=source)
+            found["of_other_owners"] = sources.of_other_owners() if source == "ledger" else 0
             with self._lock:
                 self._answers[key] = found
         return found

@@ -77,15 +77,15 @@ def _row(reader: SessionReader, number: int, recorded: RecordedFold) -> dict[str
     """A fold with its digest as JSON."""
     log = reader.log()
     fold, before = reader.fold(recorded.reference), reader.fold(recorded.before) if recorded.before else None
-    place = recorded.reference.branch, recorded.reference.seq
-    undone = [(one.branch, one.seq) for one in log.undone]
+    name, undone = recorded.reference.id, [one.id for one in log.undone]
     row = {
         "number": number,
+        "id": name,
         "at": recorded.reference.at,
-        "applies": bool(log.folds) and place == (log.folds[-1].branch, log.folds[-1].seq),
+        "applies": bool(log.folds) and name == log.folds[-1].id,
         "taken_back_at": recorded.taken_back_at,
-        "can_refold": place in undone[-1:],
-        "is_final": recorded.taken_back_at is not None and place not in undone,
+        "can_refold": name in undone[-1:],
+        "is_final": recorded.taken_back_at is not None and name not in undone,
         "cut": fold.cut,
         "made_at": fold.made_at,
         "folded": left_handles(fold),

@@ -73,6 +73,7 @@ def money_report(
             "owner": stores[0].owner if source == "ledger" and len(stores) == 1 else None,
             "total": overall.as_json(),
             "without_price": unpriced,
+            "unreported": reader.unreported,
             "savings": _savings(every),
             "holdout": holdout_comparison(list(receipts.values())),
         }

@@ -63,7 +63,7 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
             path="sessions",
             call=api.sessions,
             summary="List the sessions",
-            returns=_answer(string="version", array="sessions"),
+            returns=_answer(string="version", array="sessions", integer="of_other_owners"),
         ),
         Operation(
             path="summary",
@@ -102,7 +102,7 @@ def _session_operations(api: PageApi) -> tuple[Operation, ...]:
                 string="version",
                 array="requests marks folds",
                 object="saving cost",
-                integer="usable window hidden growth_requests",
+                integer="usable window hidden growth_requests unreported",
                 integer_or_null="turns_left requests_left",
                 number_or_null="requests_per_turn",
             ),
@@ -156,7 +156,7 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
             returns=_answer(
                 integer="number cut left made_at before after",
                 number="at",
-                string="folded reason first back",
+                string="id folded reason first back",
                 object_or_null="digest",
                 boolean="applies can_refold is_final",
                 number_or_null="taken_back_at",
@@ -221,6 +221,7 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
             returns=_answer(
                 string="by source",
                 string_or_null="owner",
+                integer="unreported of_other_owners",
                 array="groups without_price",
                 object="total",
                 object_or_null="saved savings holdout",
@@ -253,6 +254,7 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
     words = Parameter(name="instructions", about="Instructions for the digest's writer.", default="")
     preview = Parameter(name="preview", about="The id of the preview.", required=True)
     digest = Parameter(name="digest", about="Your own text in place of the preview's digest.")
+    fold = Parameter(name="fold", about="The `id` of the fold in `fold_list`.", required=True)
     return (
         Operation(
             path="preview",
@@ -280,35 +282,35 @@ def _fold_operations(actions: PageActions) -> tuple[Operation, ...]:
             summary="Make the fold of a preview",
             parameters=(*SESSION, preview, digest),
             changes=True,
-            returns=_answer(integer="folds cut before after"),
+            returns=_answer(integer="folds cut before after", string="fold"),
         ),
         Operation(
             path="unfold_preview",
             call=actions.unfold_preview,
-            summary="What undoing the newest fold would do; nothing is changed",
-            parameters=SESSION,
+            summary="What taking back a fold would do, which must be the newest one; nothing is changed",
+            parameters=(*SESSION, fold),
             changes=True,
             returns=_answer(
                 integer="tokens usable rewrites",
                 string="back need cache",
                 boolean="folds_again",
                 integer_or_null="previous",
-                number_or_null="costs",
+                number_or_null="costs each_before each_after",
             ),
         ),
         Operation(
             path="unfold",
             call=actions.unfold,
-            summary="Undo the newest fold",
-            parameters=SESSION,
+            summary="Take back a fold, which must be the newest one",
+            parameters=(*SESSION, fold),
             changes=True,
             returns=_answer(integer="folds tokens usable", string="need back", boolean="folds_again"),
         ),
         Operation(
             path="refold",
             call=actions.refold,
-            summary="Restore the fold that was taken back last",
-            parameters=SESSION,
+            summary="Restore a fold, which must be the one that was taken back last",
+            parameters=(*SESSION, fold),
             changes=True,
             returns=_answer(integer="folds tokens usable"),
         ),

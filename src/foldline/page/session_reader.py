@@ -97,8 +97,8 @@ class FoldHistory(NamedTuple):
 
     def number_of(self, reference: FoldReference | None) -> int:
         """The number of a fold; 0 for None, and for a fold that is not in the list."""
-        numbers = {_key(one.reference): number for number, one in enumerate(self.folds, start=1)}
-        return numbers.get(_key(reference), 0) if reference else 0
+        numbers = {one.reference.id: number for number, one in enumerate(self.folds, start=1)}
+        return numbers.get(reference.id, 0) if reference else 0
 
     def applied_at(self, length: int) -> FoldChange | None:
         """The newest change when the branch had this number of messages; None if there was none before."""
@@ -163,7 +163,7 @@ class SessionReader:
         """For each call id, the tool and the file."""
         self._moves = 0
         self._first_prompt: int | None = None
-        self._folds: dict[tuple[str, int], Fold] = {}
+        self._folds: dict[str, Fold] = {}
         self._newest: tuple[bytes, LastRequest] | None = None
         """The key of the newest message, and the newest request."""
 
@@ -239,10 +239,9 @@ class SessionReader:
     def fold(self, reference: FoldReference) -> Fold:
         """A fold with its digest."""
         with self.lock:
-            key = reference.branch, reference.seq
-            if key not in self._folds:
-                self._folds[key] = self.store.fold(self.branch, reference)
-            return self._folds[key]
+            if reference.id not in self._folds:
+                self._folds[reference.id] = self.store.fold(self.branch, reference)
+            return self._folds[reference.id]
 
     def facts(self) -> list[MessageFacts]:
         """The facts about every message, folded or not."""
@@ -312,10 +311,10 @@ class SessionReader:
         `last` and `change` are the newest changes before the two requests.
         """
         before, now = last.fold if last else None, change.fold if change else None
-        earlier = {_key(one.reference): one.before for one in history.folds}
+        earlier = {one.reference.id: one.before for one in history.folds}
         left, fold = 0, now
         while fold is not None and fold != before:
-            left, fold = left + self.fold(fold).left_tokens, earlier.get(_key(fold))
+            left, fold = left + self.fold(fold).left_tokens, earlier.get(fold.id)
         if fold == before:
             return left
         return self.fold(before).digest_tokens if before else 0  # the fold was undone
@@ -325,7 +324,7 @@ class SessionReader:
 
         A fold of messages that the branch no longer has is left out.
         """
-        made: dict[tuple[str, int], RecordedFold] = {}
+        made: dict[str, RecordedFold] = {}
         applied: list[FoldReference] = []
         changes: list[FoldChange] = []
         for entry in self.log().marks:
@@ -333,30 +332,26 @@ class SessionReader:
             match entry.kind:
                 case "fold":
                     subject = FoldReference(cut=entry.cut or 0, branch=entry.branch, seq=entry.seq, at=entry.at)
-                    made[_key(subject)] = RecordedFold(subject, applied[-1] if applied else None)
+                    made[subject.id] = RecordedFold(subject, applied[-1] if applied else None)
                     applied.append(subject)
                 case "unfold" | "refold":
                     branch, seq = entry.body["fold"]
-                    recorded = made.get((branch, seq))
+                    recorded = made.get(f"{branch}:{seq}")
                     if recorded is None:
                         continue
                     subject, is_undone = recorded.reference, entry.kind == "unfold"
-                    made[_key(subject)] = recorded._replace(taken_back_at=entry.at if is_undone else None)
+                    made[subject.id] = recorded._replace(taken_back_at=entry.at if is_undone else None)
                     applied = [one for one in applied if one != subject] + ([] if is_undone else [subject])
                 case "move" | "branch":
                     shared = entry.body["shared"]
                     made = {key: one for key, one in made.items() if one.reference.cut <= shared}
                     applied = [one for one in applied if one.cut <= shared]
-                    kept = [one for one in changes if one.subject is None or _key(one.subject) in made]
+                    kept = [one for one in changes if one.subject is None or one.subject.id in made]
                     changes = [one._replace(length=min(one.length, shared)) for one in kept]
                 case _:
                     continue
             changes.append(FoldChange(entry.length, entry.at, applied[-1] if applied else None, entry.kind, subject))
         return FoldHistory(tuple(made.values()), tuple(changes))
-
-
-def _key(reference: FoldReference) -> tuple[str, int]:
-    return reference.branch, reference.seq
 
 
 def _with_head(log: BranchState, store: Store, branch: Branch) -> BranchState:

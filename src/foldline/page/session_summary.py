@@ -289,6 +289,7 @@ def request_report(reader: SessionReader) -> dict[str, Any]:
         "folds": window.fold_marks(),
         "saving": window.costs.saving(rows),
         "cost": cost_of(rows),
+        "unreported": sum(not row["exact"] for row in rows),
         **room._asdict(),
         "usable": view.usable,
         "window": view.window,

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from foldline import ledger
 from foldline.cli.shared.files import expand_paths
+from foldline.cli.shared.owner_names import owned_sessions
 from foldline.cli.shared.settings import load_settings
 from foldline.cli.shared.transcript_import import add_transcript
 from foldline.errors import InputError
@@ -63,6 +64,11 @@ class PageSources:
     def owners(self) -> tuple[str, ...]:
         """The owners whose sessions are shown."""
         return ledger.owners(self.store) if self.all_owners else (self.store.owner,)
+
+    def of_other_owners(self) -> int:
+        """The number of sessions in the ledger whose owners are not shown."""
+        shown = self.owners()
+        return 0 if self.all_owners else sum(one.owner not in shown for one in owned_sessions(self.store))
 
     def ledger_of(self, owner: str) -> Ledger:
         """The ledger of an owner. Raises `InputError` for an owner whose sessions are not shown."""

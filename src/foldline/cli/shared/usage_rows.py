@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from foldline.message import REPLY_TO_VIEW, Message, Usage
 from foldline.models.table import Prices, usage_cost
 from foldline.models.table import model as model_of
 from foldline.page.session_reader import SessionReader
+from foldline.session.transcript_session import reply_starts
 from foldline.wire import read_all
 from foldline.wire.anthropic.usage import anthropic_usage
 from foldline.wire.field_access import list_at, object_at, string_at, time_of
@@ -81,8 +83,9 @@ class UsageReader:
         """The identities of the sessions that were read from logs."""
         self.unreadable: list[str] = []
         """The files that could not be read, with the reason."""
-        self.unreported = 0
-        """Number of replies without a reported usage, for example interrupted ones."""
+        self._unreported = 0
+        self._silent: set[tuple[str, bytes]] = set()
+        """The owner, and the key of the first message, of each reply in a ledger that has no usage."""
         self.in_logs = 0
         """Number of ledger sessions that were not counted, because their logs had been read."""
 
@@ -110,7 +113,12 @@ class UsageReader:
         except (FoldlineError, OSError) as error:
             text = str(error)
             self.unreadable.append(text if text.startswith(path) else f"{path}: {text}")
-        self.unreported += log.unreported
+        self._unreported += log.unreported
+
+    @property
+    def unreported(self) -> int:
+        """Number of replies without a reported usage, for example interrupted ones."""
+        return self._unreported + len(self._silent)
 
     def _read_transcripts(self, path: str) -> None:
         """Read a file that is not a session file of Claude Code, Codex or pi."""
@@ -148,7 +156,7 @@ class UsageReader:
                 continue
             identity = next(iter(ids)) if len(ids) == 1 else info.name
             for name in info.branches:
-                for stored, left, new in _replies(SessionReader(store, store.session(info.name, name))):
+                for stored, left, new in self._replies(SessionReader(store, store.session(info.name, name))):
                     meta = stored.message.meta
                     if meta.usage is not None:
                         made_up = meta.reply.startswith((REPLY_TO_VIEW, REPLY_ID))
@@ -158,6 +166,35 @@ class UsageReader:
                         row = UsageRow(at, "ledger", model, info.name, identity, chain, meta.usage, left, new)
                         self._rows[_reply_key(reply, meta.usage, owner=store.owner)] = row
 
+    def _replies(self, reader: SessionReader) -> Iterator[tuple[StoredMessage, int | None, int]]:
+        """The messages of a branch that have usage, each with the `left` and `new` of its row (see `UsageRow`).
+
+        `new` is counted only for a request that is smaller than the previous request; otherwise `new` is 0. The
+        function `paid_again` ignores it for larger requests.
+        """
+        history, state, before, added = reader.fold_history(), reader.state(), None, list[Message]()
+        read: list[tuple[bytes, str, Usage | None]] = []
+        left: int | None = 0
+        new = 0
+        for stored in reader.store.read_used(reader.branch):
+            usage = stored.message.meta.usage
+            read.append((stored.key, stored.message.role, usage))
+            if usage is not None:
+                if before is not None and any(one.role != "assistant" for one in added):  # it begins another reply
+                    place = history.applied_at(before.position), history.applied_at(stored.position)
+                    left, last = reader.left_tokens(history, *place), before.message.meta.usage
+                    if any(one.kind == "digest" for one in added):  # the client replaced its history by a summary
+                        left = None
+                    new = state.scaled(sum(map(state.size, added))) if last and usage.prompt < last.prompt else 0
+                yield stored, left, new
+                before, added = stored, []
+            added.append(stored.message)
+        starts = reply_starts((role, usage) for _, role, usage in read)
+        for start, stop in pairwise([*starts, len(read)]):
+            reply = takewhile(lambda one: one[1] == "assistant", read[start:stop])
+            if all(usage is None for _, _, usage in reply):
+                self._silent.add((reader.store.owner, read[start][0]))
+
     def _read_recall_requests(self, store: Store, info: SessionInfo, session: str) -> None:
         """Read the requests whose replies called the recall tool. The proxy answered these calls itself."""
         for branch in store.branches(info.name):
@@ -165,33 +202,6 @@ class UsageReader:
                 chain = f"{info.name}/{branch.name}"
                 row = UsageRow(one.at, "ledger", one.model, session, info.name, chain, one.usage)
                 self._rows[store.owner, info.name, one.key] = row
-
-
-def _replies(reader: SessionReader) -> Iterator[tuple[StoredMessage, int | None, int]]:
-    """The messages of a branch that have usage, each with the `left` and `new` of its row (see `UsageRow`).
-
-    `new` is counted only for a request that is smaller than the previous request; otherwise `new` is 0. The function
-    `paid_again` ignores it for larger requests.
-    """
-    history, before, added = reader.fold_history(), None, list[Message]()
-    left: int | None = 0
-    new = 0
-    for stored in reader.store.read_used(reader.branch):
-        usage = stored.message.meta.usage
-        if usage is not None:
-            if before is not None and any(one.role != "assistant" for one in added):  # not a part of the same reply
-                place = history.applied_at(before.position), history.applied_at(stored.position)
-                left, last = reader.left_tokens(history, *place), before.message.meta.usage
-                if last and any(one.kind == "digest" for one in added):  # the client replaced its history by a summary
-                    left = None
-                new = (
-                    reader.state().scaled(sum(map(reader.state().size, added)))
-                    if last and usage.prompt < last.prompt
-                    else 0
-                )
-            yield stored, left, new
-            before, added = stored, []
-        added.append(stored.message)
 
 
 def _reply_key(reply: object, usage: Usage, *, owner: str = "", part: int = 0) -> object:

@@ -58,41 +58,42 @@ function unpinText(name, done) {
 
 export async function unfold(context) {
   const newest = appliedFold(context.report);
-  const next = await attempt(() => post("unfold_preview", context.where));
-  if (!next) return;
+  const next = await attempt(() => post("unfold_preview", { ...context.where, fold: newest.id }));
+  if (!next) return context.refresh(); // another fold is the newest now
   const price = next.cache === "none" ? ""
     : next.cache === "unsent" ? "Rewriting the prompt cache costs nothing: no request was sent since the fold, so the cache still holds the request before it. "
     : next.cache !== "warm" ? `Rewriting the prompt cache costs nothing: ${NO_REWRITE[next.cache]}. `
     : `The next request rewrites the prompt cache: ${tokens(next.rewrites)} tokens${next.costs ? `, ${money(next.costs)}` : ""}. `;
-  const sure = await ask("Undo the newest fold?", [
+  const sure = await ask(`Take back fold ${newest.number}?`, [
     h("p", {}, `${next.back || "Shortened results"} return to the request: ${tokens(context.report.tokens, context.report.exact)} → ${tokens(next.tokens)} tokens. ` +
-      `${next.previous ? `Fold ${next.previous} applies again. ` : ""}${price}You can restore the fold in the view Folds.`),
+      `${next.previous ? `Fold ${next.previous} applies again. ` : ""}${price}${next.each_before !== null ? `Each later request: ${money(next.each_before)} → ${money(next.each_after)}. ` : ""}You can restore the fold in the view Folds.`),
     next.need === "HARD" ? h("p", { class: "hint" }, `${tokens(next.tokens)} of ${tokens(next.usable, true)}: the request would not fit${next.folds_again ? ", so the next request folds again" : ""}.`)
       : next.folds_again ? h("p", { class: "hint" }, `At ${tokens(next.tokens)} tokens the policy folds: the next request will fold again.`) : null], "Unfold");
-  if (!sure) return;
-  const done = await attempt(() => post("unfold", context.where));
-  if (!done) return;
+  if (!sure) return undefined;
+  const done = await attempt(() => post("unfold", { ...context.where, fold: newest.id }));
+  if (!done) return context.refresh();
   const again = done.folds_again ? " The next request will fold again." : "";
-  toast(`Unfolded: ${done.back || "shortened results"} are in the request again, ${tokens(done.tokens)} of ${tokens(done.usable, true)}.${again}`, { about: nameOf(context), undo: () => refold(context, newest.number) });
+  toast(`Unfolded: ${done.back || "shortened results"} are in the request again, ${tokens(done.tokens)} of ${tokens(done.usable, true)}.${again}`, { about: nameOf(context), undo: () => refold(context, newest) });
+  return context.refresh();
+}
+
+/** Restores a fold that was taken back. */
+export async function refold(context, fold) {
+  const done = await attempt(() => post("refold", { ...context.where, fold: fold.id }));
+  if (done) toast(`Fold ${fold.number} applies again: ${tokens(done.tokens)} of ${tokens(done.usable, true)}.`, { about: nameOf(context), undo: () => takeBack(context, fold.id, `Fold ${fold.number}`) });
   await context.refresh();
 }
 
-/** Restores the fold that was taken back last. */
-export async function refold(context, number) {
-  const done = await attempt(() => post("refold", context.where));
-  if (!done) return;
-  toast(`Fold ${number} applies again: ${tokens(done.tokens)} of ${tokens(done.usable, true)}.`, { about: nameOf(context), undo: async () => {
-    if (await attempt(() => post("unfold", context.where))) { toast(`Fold ${number} is taken back.`, { about: nameOf(context) }); await context.refresh(); }
-  } });
+/** Takes back the fold that an action made. If another fold is the newest now, nothing is changed, and a message says so. */
+async function takeBack(context, fold, name) {
+  if (await attempt(() => post("unfold", { ...context.where, fold }))) toast(`${name} is taken back.`, { about: nameOf(context) });
   await context.refresh();
 }
 
 async function approve(context, preview, digest = undefined) {
   const done = await attempt(() => post("approve", { ...context.where, preview, digest }));
   if (!done) return false;
-  toast(`Folded: ${tokens(done.before)} → ${tokens(done.after)}.`, { about: nameOf(context), undo: async () => {
-    if (await attempt(() => post("unfold", context.where))) { toast("The fold is taken back.", { about: nameOf(context) }); await context.refresh(); }
-  } });
+  toast(`Folded: ${tokens(done.before)} → ${tokens(done.after)}.`, { about: nameOf(context), undo: () => takeBack(context, done.fold, "The fold") });
   await context.refresh();
   return true;
 }

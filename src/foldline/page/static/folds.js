@@ -83,7 +83,7 @@ function foldView(context, fold) {
     h("div", { class: "card" },
       h("div", { class: "card-head" }, h("h2", {}, `Fold ${fold.number}`), h("span", { class: "muted" }, moment(fold.at)),
         fold.applies && context.report.can_change ? h("button", { class: "button", onclick: () => unfold(context) }, icon("unfold"), "Unfold…") : null,
-        fold.can_refold && context.report.can_change ? h("button", { class: "button", onclick: () => refold(context, fold.number) }, icon("fold"), "Fold again") : null),
+        fold.can_refold && context.report.can_change ? h("button", { class: "button", onclick: () => refold(context, fold) }, icon("fold"), "Fold again") : null),
       foldState(context, fold),
       h("p", {}, h("b", {}, plural(fold.left, "message")), fold.taken_back_at ? " had left the request: " : " left the request: ", h("a", { href: context.linkTo(firstNumber(fold.folded)) }, fold.folded),
         fold.first && fold.first !== fold.folded ? [" (new with this fold: ", h("a", { href: context.linkTo(firstNumber(fold.first)) }, fold.first), ")"] : "",

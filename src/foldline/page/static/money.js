@@ -5,7 +5,7 @@ import { showFault } from "./dialogs.js";
 import { h, put, visible } from "./dom.js";
 import { money, percent, plural, savingText, tokens, whole } from "./format.js";
 import { stat } from "./changes.js";
-import { HELD_OUT, sessionLink } from "./sessions.js";
+import { HELD_OUT, othersText, sessionLink } from "./sessions.js";
 
 const GROUPS = { day: "day", month: "month", model: "model", project: "project", session: "session" };
 
@@ -32,14 +32,15 @@ export async function showMoney(view, params, signal) {
 }
 
 function reportView(report) {
+  const others = report.of_other_owners ? h("p", { class: "hint" }, othersText(report.of_other_owners)) : null;
   if (!report.total.requests) {
-    return h("p", { class: "empty card" }, report.source === "files" ? "No session file with token usage was found. Claude Code, Codex and pi write such files."
-      : "No reply in this ledger has token usage. Replies that came through “foldline serve” or that were imported from session files have it.");
+    return [h("p", { class: "empty card" }, report.source === "files" ? "No session file with token usage was found. Claude Code, Codex and pi write such files."
+      : `No reply in ${others ? "the sessions that are shown" : "this ledger"} has token usage. Replies that came through “foldline serve” or that were imported from session files have it.`), others].filter(Boolean);
   }
   const total = report.total;
   return [
     h("section", { class: "card", "aria-label": "Total" }, h("h2", {}, "Total"), h("div", { class: "stat-row" },
-      stat("Cost", money(total.cost)), stat("Requests", whole(total.requests)),
+      stat("Cost", money(total.cost)), stat("Requests", `${whole(total.requests)}${report.unreported ? ` (${whole(report.unreported)} more without token usage)` : ""}`),
       stat("Read from the cache", percent(total.cache_read / Math.max(1, total.cache_read + total.cache_write + total.input))),
       stat("Cache misses", `${tokens(total.missed, true)} tokens, ${money(total.miss_cost)}`),
       report.savings ? stat("Without folding", money(report.savings.untouched_usd)) : null,
@@ -48,6 +49,8 @@ function reportView(report) {
     report.savings?.misses.length ? misses(report.savings.misses) : null,
     report.savings ? holdout(report.holdout) : null,
     groups(report),
+    others,
+    report.unreported ? h("p", { class: "muted" }, `${plural(report.unreported, "request")} ${report.unreported === 1 ? "is" : "are"} not in these figures, because the replies have no token usage, for example after an interruption.`) : null,
     report.without_price.length ? h("p", { class: "muted" }, `Without a known price, so not in the cost: ${report.without_price.join(", ")}`) : null,
   ];
 }

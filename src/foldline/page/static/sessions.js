@@ -24,6 +24,7 @@ export function sessionLink(row, extra = {}) {
 
 export async function showSessions(view, params, signal) {
   let rows = [];
+  let others = 0;
   let left = false;
   let queue = Promise.resolve();
   const summaries = new Map();
@@ -34,6 +35,7 @@ export async function showSessions(view, params, signal) {
     h("option", { value: "file" }, "Session files"), Object.keys(STATES).map((state) => h("option", { value: state }, `State: ${state}`)));
   const count = h("p", { class: "muted", "aria-live": "polite" });
   const list = h("ul", { class: "session-list" });
+  const hidden = h("p", { class: "hint" });
   const sight = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) { sight.unobserve(entry.target); load(entry.target); }
   }, { rootMargin: "200px" });
@@ -81,7 +83,9 @@ export async function showSessions(view, params, signal) {
     put(inMessages, icon("search"), query ? `Search all messages for “${query}”` : "Search all messages");
     put(count, shown.length === rows.length ? plural(rows.length, "session") : `${whole(shown.length)} of ${plural(rows.length, "session")}`);
     const nodes = tops.flatMap((row) => withChildren(row, shown, 0)).map(([row, depth]) => sessionRow(row, depth));
-    put(list, nodes.length ? nodes : h("li", { class: "empty" }, rows.length ? "No session matches." : emptyText()));
+    put(list, nodes.length ? nodes : h("li", { class: "empty" }, rows.length ? "No session matches." : others ? "There are no sessions without an owner in this ledger." : emptyText()));
+    put(hidden, others ? othersText(others) : "");
+    hidden.hidden = !others;
     for (const node of nodes) sight.observe(node);
   }
 
@@ -110,11 +114,11 @@ export async function showSessions(view, params, signal) {
   }
 
   const answer = await get("sessions", {}, signal);
-  rows = answer.sessions;
+  ({ sessions: rows, of_other_owners: others } = answer);
   put(view, h("div", { class: "page" }, h("div", { class: "page-head" }, h("h1", {}, "Sessions"), count),
-    h("div", { class: "tools", role: "search" }, search, filter, inMessages), list));
+    h("div", { class: "tools", role: "search" }, search, filter, inMessages), list, hidden));
   draw();
-  const stop = watch("sessions", {}, answer.version, (value) => { rows = value.sessions; draw(); });
+  const stop = watch("sessions", {}, answer.version, (value) => { ({ sessions: rows, of_other_owners: others } = value); draw(); });
   return { title: "foldline: sessions", leave() { left = true; stop(); sight.disconnect(); } };
 }
 
@@ -134,6 +138,9 @@ function withChildren(row, shown, depth) {
 
 const keyOf = (row) => `${row.owner}\n${row.session}`;
 const emptyText = () => "There are no sessions yet. Add one with “foldline import FILE”, or run an agent through “foldline serve”.";
+
+/** How many sessions of the ledger are not shown, and how to see them. */
+export const othersText = (count) => `${plural(count, "session")} of other owners ${count === 1 ? "is" : "are"} not shown. “foldline serve” records each conversation under an owner that stands for the client's API key. To see ${count === 1 ? "it" : "them"}, start the page with “foldline page --all-owners”.`;
 
 /** A name without the folders of a session file. */
 export const shortName = (name) => (name.startsWith("/") ? name.split("/").slice(-2).join("/") : name);

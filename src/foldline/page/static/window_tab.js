@@ -69,7 +69,7 @@ export function windowTab(panel, context) {
       const saving = found.saving;
       put(figures,
         roomLeft(found),
-        stat("Requests", whole(found.requests.length)),
+        stat("Requests", `${whole(found.requests.length)}${found.unreported && found.unreported < found.requests.length ? ` (${whole(found.unreported)} without token usage)` : ""}`, found.unreported ? "If a reply has no token usage, the size of its request is an estimate, and its cost is not known." : null),
         found.cost.usd !== null ? stat("Cost", money(found.cost.usd)) : null,
         found.cost.missed_usd ? stat("of this for cache misses", money(found.cost.missed_usd)) : null,
         stat("Folds", foldCount(report)),
