@@ -9,13 +9,13 @@ from playwright.sync_api import Browser, expect
 from starlette.testclient import TestClient
 
 import foldline
-from foldline.message import Message
+from foldline.message import Message, assistant, user
 from foldline.session.record import BranchRecord
 from foldline.session.transcript_session import session_of
 from foldline.wire import parse
 from support.browsers import served_ledger, visit
 from support.compacted_session import claude_code_session
-from support.pages import conversation, page_client, small_policy
+from support.pages import conversation, page_client, small_policy, with_usage
 
 
 def _get(client: TestClient, path: str, **params: Any) -> Any:
@@ -97,3 +97,40 @@ def test_the_views_name_a_compaction_by_the_agent_and_show_no_saving(chromium: B
             expect(page.get_by_text("without folding")).to_have_count(0)
             page = tab.open("#/session?session=imported&tab=folds")
             expect(page.get_by_role("link", name="Fold 1")).to_contain_text("compacted by the agent itself")
+
+
+def test_the_parts_of_a_session_have_the_same_size_everywhere() -> None:
+    with foldline.open(":memory:") as ledger:
+        record = BranchRecord(ledger.store, ledger.store.session("imported", "main"))
+        transcript = parse(claude_code_session(old=40, new=9, words=400, digest="This was done. " * 300))
+        session_of(transcript, model="claude-opus-5", policy=small_policy(60_000), record=record, name="imported")
+        with page_client(ledger) as client:
+            where = {"session": "imported"}
+            report = _get(client, "session", **where)
+            contents = _get(client, "contents", **where)["contents"]
+            requests = _get(client, "requests", **where)["requests"]
+            window = _get(client, "window", number=len(requests), **where)
+            rows = _get(client, "messages", start=0, stop=500, **where)["messages"]
+    blocks = {one["name"]: one["tokens"] for one in report["blocks"]}
+    kinds = {one["name"]: one["tokens"] for one in window["kinds"]}
+    assert blocks["digest"] > 500
+    assert "digest" not in {one["name"] for one in contents}, "the summary is in the block digest"
+    assert sum(one["tokens"] for one in contents) == pytest.approx(blocks["history"], abs=len(contents))
+    assert kinds["digest"] == pytest.approx(blocks["digest"], abs=2)
+    assert sum(kinds.values()) == window["tokens"] == requests[-1]["tokens"]
+    summary = next(row for row in rows if row["kind"] == "digest")
+    assert summary["tokens"] == pytest.approx(blocks["digest"], abs=2)
+    in_request = sum(row["tokens"] for row in rows if not row["folded"])
+    assert in_request == pytest.approx(blocks["history"] + blocks["digest"], abs=len(rows))
+    assert report["pins"] == [], "the compaction removed the first prompt, so nothing stays in every request"
+
+
+def test_a_request_whose_usage_is_in_a_later_message_of_its_reply_adds_up() -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="gpt-5.1", policy=small_policy(200_000))
+        session.add(user("Hello"), assistant("I think."), with_usage(assistant("Hi."), input=9_000), user("Go on."))
+        with page_client(ledger) as client:
+            row = _get(client, "requests", session="talk")["requests"][0]
+            window = _get(client, "window", number=1, session="talk")
+    assert row["tokens"] == window["tokens"] == sum(one["tokens"] for one in window["kinds"]) == 9_000
+    assert "not in any message" in {one["name"] for one in window["kinds"]}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from foldline.session import Ledger
 from support import sessions
 from support.browsers import Visit
 from support.command import ROOT
@@ -115,3 +116,18 @@ def test_a_transcript_is_replayed_from_a_file(visitor: Visit, tmp_path: Path) ->
     page.locator("#file").set_input_files(file)
     expect(page.get_by_role("row", name=re.compile("balanced"))).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("everything, always"))).to_be_visible()
+
+
+def test_a_session_is_replayed_beside_what_was_really_sent(visitor: Visit, example: Ledger) -> None:
+    page = visitor.session()
+    page.get_by_role("link", name="Replay", exact=True).last.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Replay")
+    rows = page.get_by_role("region", name="Policies").get_by_role("row")
+    recorded = rows.filter(has_text="as recorded")
+    expect(recorded).to_contain_text("as the provider reported it; all other rows are estimates")
+    expect(recorded).to_contain_text(re.compile(rf"estimates{example.session('fix-the-parser').folds}[0-9]+k\$0\.4"))
+    expect(rows.filter(has_text="verbatim")).to_contain_text("refused")
+    page.get_by_role("combobox", name="Window").select_option("64000")
+    expect(rows.filter(has_text="balanced")).to_contain_text(re.compile("half of it1"))
+    page.get_by_role("link", name="fix-the-parser").click()
+    expect(page.get_by_role("tab", name="Window")).to_have_attribute("aria-selected", "true")

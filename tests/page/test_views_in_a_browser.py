@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import foldline
+from foldline.ledger import for_owner
 from foldline.message import assistant, tool, user
 from foldline.session import Ledger
 from support.browsers import Visit, served, served_ledger, visit
@@ -668,3 +669,21 @@ def test_a_request_names_the_messages_that_came_and_left(visitor: Visit) -> None
     expect(moved).to_contain_text(re.compile("New: #[0-9-]+ Left: #"))
     moved.get_by_role("link").last.click()
     expect(page.get_by_role("tab", name="Transcript")).to_have_attribute("aria-selected", "true")
+
+
+def test_sessions_of_other_owners_are_mentioned(chromium: Browser) -> None:
+    with foldline.open(":memory:") as ledger:
+        served = Ledger(for_owner(ledger.store, "key-none"))
+        served.session("talk", model="claude-sonnet-5").add([user("one"), with_usage(assistant("yes"), input=10)])
+        with served_ledger(ledger) as address, visit(chromium, address) as tab:
+            text = "1 session of other owners is not shown.*start the page with “foldline page --all-owners”"
+            page = tab.open()
+            expect(page.get_by_text(re.compile(text))).to_be_visible()
+            expect(page.get_by_text("There are no sessions yet")).to_have_count(0)
+            page = tab.open("#/money")
+            expect(page.get_by_text(re.compile(text))).to_be_visible()
+            expect(page.get_by_text("No reply in the sessions that are shown has token usage.")).to_be_visible()
+        with served_ledger(ledger, all_owners=True) as address, visit(chromium, address) as tab:
+            page = tab.open()
+            expect(page.locator(".session")).to_have_count(1)
+            expect(page.get_by_text("of other owners")).to_have_count(0)

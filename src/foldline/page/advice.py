@@ -36,7 +36,7 @@ def advice(reader: SessionReader) -> dict[str, Any]:
         least = max(50, int(_LEAST_SHARE * state.usable))
         found = _candidates(state.timeline, least)
         rows = [
-            {"kind": kind, "because": because, **_row(state, index, least, cache)}
+            {"kind": kind, "because": because, **_row(state, index, least, cache, reader.scale())}
             for index, (kind, because) in found.items()
         ]
     return {"version": reader.version(), "cache": cache, "rows": sorted(rows, key=_rank)}
@@ -102,14 +102,14 @@ def cut_after(state: State, index: int) -> int:
     return state.timeline.first_cut(state.policy.atom, index + 1)
 
 
-def _row(state: State, index: int, least: int, cache: CacheState) -> dict[str, Any]:
+def _row(state: State, index: int, least: int, cache: CacheState, scale: float) -> dict[str, Any]:
     timeline = state.timeline
     plan = state.plan_before(cut_after(state, index))
     row = {
         "message": index + 1,
         "role": timeline.messages[index].role,
         "starts": first_words(timeline.messages[index], _WORDS),
-        "tokens": timeline.tokens(index),
+        "tokens": round(timeline.tokens(index) * scale),
         "leaves": "",
         "frees": None,
         "saves": None,

@@ -16,6 +16,7 @@ from foldline.page.advice import advice
 from foldline.page.fold_rows import lost_facts, whole_fold
 from foldline.page.message_rows import MessagePlaces, author, find_text, message_rows, whole_message
 from foldline.page.money_report import money_report
+from foldline.page.replay_report import replay_of_session
 from foldline.page.request_rows import RequestWindow
 from foldline.page.session_reader import SessionReader
 from foldline.page.session_summary import (
@@ -165,6 +166,10 @@ class PageApi:
         """The number of requests of a session, and what foldline's folds saved."""
         report = self.requests(**where)
         return {"requests": len(report["requests"]), "saving": report["saving"], "cost": report["cost"]}
+
+    def replay_session(self, *, policies: str, window: int, **where: str) -> dict[str, Any]:
+        """What policies would have done with a session, beside what was really sent."""
+        return replay_of_session(self.sources.reader(**where), policies=policies, window=window)
 
     def tree(self, *, owner: str, session: str, branch: str) -> dict[str, Any]:
         """A session and its related sessions (see `tree_of`), with the cost of each session and the total cost.

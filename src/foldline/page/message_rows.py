@@ -34,13 +34,15 @@ def message_rows(reader: SessionReader, start: int, stop: int) -> dict[str, Any]
     fold, pins = log.fold, places.pins
     copies = {original: at for at, original in places.originals.items() if original is not None and at in pins}
     cut, stubs = (fold.cut, fold.stubs) if fold else (0, {})
-    rows = []
+    rows, scale = [], reader.scale()
     for index, message in enumerate(reader.messages(start, stop), start=start):
         shown = stubs.get(index)
         rows.append(
             {
                 **_row(index, message),
-                "tokens": message_tokens(message, used.counter, used.framing) if shown is None else shown[1],
+                "tokens": round(
+                    scale * (message_tokens(message, used.counter, used.framing) if shown is None else shown[1])
+                ),
                 **places.marks_of(index),
                 "stub": shown is not None,
                 "pin": pins.get(index) or pins.get(copies.get(index, -1), ""),

@@ -198,6 +198,10 @@ def _message_operations(api: PageApi) -> tuple[Operation, ...]:
 def _report_operations(api: PageApi) -> tuple[Operation, ...]:
     by = Parameter(name="by", about="Group by day, month, project, model or session.", default="day")
     source = Parameter(name="source", about="Read the ledger or the files of agents.", default="ledger")
+    policies = Parameter(name="policies", about="Names of policies, with commas.", default="")
+    window = Parameter(
+        name="window", about="The window in tokens; 0: the session's.", type="integer", default=0, least=0
+    )
     return (
         Operation(
             path="advice",
@@ -228,13 +232,20 @@ def _report_operations(api: PageApi) -> tuple[Operation, ...]:
             ),
         ),
         Operation(
+            path="replay_session",
+            call=api.replay_session,
+            summary="What policies would have done with a session, beside what was really sent",
+            parameters=(*SESSION, policies, window),
+            returns=_answer(string="name format", integer="messages", array="policies", object_or_null="recorded"),
+        ),
+        Operation(
             path="replay",
             call=replay_report,
             summary="What policies would have done with a transcript; nothing is stored",
             parameters=(
                 Parameter(name="name", about="The name of the file.", required=True),
                 Parameter(name="text", about="The transcript.", required=True),
-                Parameter(name="policies", about="Names of policies, with commas.", default=""),
+                policies,
                 Parameter(
                     name="window", about="The window in tokens; 0: the model's.", type="integer", default=0, least=0
                 ),

@@ -136,13 +136,17 @@ class RequestWindow:
         self.compactions = _compactions(reader)
         self.removed = removed_spans(reader.log().marks)
         self.prefix = [0, *accumulate(one.tokens for one in self.facts)]
-        self.fixed = self.setup.tools + self.setup.extra
+        self.fixed, self.scale = self.setup.tools + self.setup.extra, reader.scale()
         self.receipts = _receipts_by_usage(reader)
         self.costs = RequestCosts(self.setup.model)
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
     def estimate(self, point: RequestPoint, applied: FoldReference | None) -> int:
-        """The size of a request in tokens with this fold or without a fold, estimated with the session's counter."""
+        """The size of a request in tokens with this fold or without a fold, estimated in the provider's tokens."""
+        return round(self.scale * self._counted(point, applied))
+
+    def _counted(self, point: RequestPoint, applied: FoldReference | None) -> int:
+        """The size of a request in the tokens of the session's counter."""
         if applied is None:
             return self.fixed + self.prefix[point.reply] - sum(self.facts[at].tokens for at in self._missing(point))
         fold = self.reader.fold(applied)
@@ -335,7 +339,7 @@ class RequestWindow:
         """The tokens of each kind of content in a request. If the provider reported the size of the request, the tokens
         add up to this size.
         """
-        found, usage = self._estimated_contents(point), self.facts[point.reply].usage
+        found, usage = self._estimated_contents(point), point.usage
         total = sum(found.values())
         if usage is None or not total:
             return found
@@ -361,12 +365,12 @@ class RequestWindow:
                 found[share.kind] += share.tokens if stub is None else 0
             if stub is not None:
                 found["stubs"] += stub[1]
-        return found
+        return Counter({name: round(size * self.scale) for name, size in found.items()})
 
     def room_left(self, tokens: int, limit: int) -> RoomLeft:
         """How many more requests and turns fit below `limit`, if the session grows as in its newest requests."""
         starts = [point.reply for point in self.points][-_GROWTH_REQUESTS:]
-        growth = (self.prefix[-1] - self.prefix[starts[0]]) / len(starts) if starts else 0.0
+        growth = self.scale * (self.prefix[-1] - self.prefix[starts[0]]) / len(starts) if starts else 0.0
         if growth <= 0:
             return RoomLeft(None, None, None, len(starts))
         before = self.points[-len(starts) - 1].reply if len(self.points) > len(starts) else 0

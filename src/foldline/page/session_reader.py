@@ -21,6 +21,7 @@ from foldline.ledger.records import BranchState, FoldReference, LogEntry
 from foldline.measure.message_size import message_tokens, part_tokens
 from foldline.message import Media, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from foldline.plan.fold_cost import CacheState, cache_state
+from foldline.plan.gate import HIDDEN
 from foldline.session.preview import LastRequest, RewriteCost, last_request, unfold_cost
 from foldline.session.record import BranchRecord
 from foldline.session.setup import Setup, setup
@@ -224,6 +225,16 @@ class SessionReader:
                 for message in self._record.read(len(state.timeline), version.length):
                     state.add(message)
             return state
+
+    def scale(self) -> float:
+        """How many tokens the provider counts for each token of a message that the session's counter counts.
+
+        The page multiplies the sizes of messages with it, so that they add up to the sizes of the blocks.
+        """
+        with self.lock:
+            state = self.state()
+            load, counted = state.load(), state.identity().tokens + state.setup.tools
+            return (load.request - load.blocks.get(HIDDEN, 0)) / counted if counted else 1.0
 
     def messages(self, start: int, stop: int) -> list[Message]:
         """The messages of a range, as they were added."""

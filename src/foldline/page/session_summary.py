@@ -188,6 +188,8 @@ def _pins(reader: SessionReader) -> list[dict[str, Any]]:
     log, used = reader.log(), reader.setup()
     named = {pin.position: pin.name for pin in log.pins if pin.position is not None}
     first = reader.first_prompt() if used.policy.keep_first_prompt else None
+    if first is not None and log.fold and any(first in one for one in log.fold.left):
+        first = None  # for example, the agent's own compaction removed it
     cut, pinned = (log.fold.cut, log.fold.pinned) if log.fold else (0, ())
     lead, rows = reader.lead(), []
     for index in sorted({*range(lead), *named, *([] if first is None else [first])}):
@@ -199,7 +201,7 @@ def _pins(reader: SessionReader) -> list[dict[str, Any]]:
                     "name": named.get(index, ""),
                     "message": index + 1,
                     "starts": first_words(message, _WORDS),
-                    "tokens": message_tokens(message, used.counter, used.framing),
+                    "tokens": round(message_tokens(message, used.counter, used.framing) * reader.scale()),
                     "by": "pin" if index in named else "system" if index < lead else "policy",
                     "block": "system" if index < lead else "pins" if is_pin else "history",
                     "copy_of": None if original is None else original + 1,
@@ -211,19 +213,26 @@ def _pins(reader: SessionReader) -> list[dict[str, Any]]:
 def _contents(reader: SessionReader, state: State, blocks: dict[str, int]) -> list[dict[str, Any]]:
     """The content of the view's history: tokens by kind, each with its tools, MCP servers and files.
 
-    The counts are scaled so that they add up to the sizes of the blocks `history` and `pins`.
+    The counts are scaled so that they add up to the sizes of the blocks `history` and `pins`. An agent's own summary is
+    in the block `digest`.
     """
     timeline, facts = state.timeline, reader.facts()
     fold = timeline.fold
     first = timeline.cut if fold else timeline.lead
     shown = [*(sorted({*fold.pinned, *fold.carried}) if fold else ()), *range(first, len(timeline))]
     sizes = {index: timeline.tokens(index) for index in range(first, len(timeline))}
-    known = [index for index in shown if index < len(facts)]
+    known = [
+        index for index in shown if index < len(facts) and not (fold and index == first and _is_digest(facts[index]))
+    ]
     rows = _by_kind((index, facts[index], sizes.get(index, facts[index].tokens)) for index in known)
     total = sum(row["tokens"] for row in rows)
     target = blocks.get("history", 0) + blocks.get("pins", 0)
     scale = target / total if total else 0.0
     return [_scaled(row, scale) for row in rows]
+
+
+def _is_digest(facts: MessageFacts) -> bool:
+    return any(share.kind == "digest" for share in facts.shares)
 
 
 def _by_kind(messages: Iterable[tuple[int, MessageFacts, int]]) -> list[dict[str, Any]]:

@@ -1,9 +1,10 @@
 // What policies would have done with a transcript. foldline reads the transcript on this machine and does not store it.
 
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 import { showFault } from "./dialogs.js";
 import { h, icon, put, visible } from "./dom.js";
 import { FACTS, money, percent, plural, tokens, whole } from "./format.js";
+import { sessionLink, shortName } from "./sessions.js";
 import { limitText, refusalText, remedyText, windowFor } from "./replay_texts.js";
 
 const WINDOWS = [32000, 64000, 128000, 200000];
@@ -19,12 +20,14 @@ const POLICIES = {
   thrifty: "folds when a fold is worth its price, or when the cache has expired",
   verbatim: "never folds; a request that does not fit is refused",
 };
-/** The file, the choices and the result that are shown again after another view. */
+/** The file or session, the choices and the result that are shown again after another view. */
 const last = { file: null, report: null, window: "0", format: "" };
 
 export async function showReplay(view, params, signal) {
   let plot = null;
-  let { report, file } = last;
+  const where = params.session ? { owner: params.owner || "", session: params.session, branch: params.branch || "main" } : null;
+  const isShown = !where || JSON.stringify(where) === JSON.stringify(last.file?.where);
+  let { report, file } = isShown ? last : { report: null, file: { name: params.session, where } };
   let turn = 0;
   const note = h("div", { class: "chart-note", hidden: true, "aria-hidden": "true" });
   const field = h("input", { type: "file", id: "file", class: "hide", accept: ".json,.jsonl,.gz", onchange: () => { if (field.files[0]) open(field.files[0]); } });
@@ -65,13 +68,15 @@ export async function showReplay(view, params, signal) {
 
   async function run() {
     const mine = ++turn;
+    format.hidden = Boolean(file.where);
     const names = Object.keys(POLICIES);
     const found = [];
     const used = file;
     try {
       for (const policies of names) {
         put(body, h("div", { class: "loading" }, h("p", {}, `Replaying ${used.name} with ${policies} (${found.length + 1} of ${names.length})…`), h("progress", { max: String(names.length), value: String(found.length), "aria-label": "Progress" })));
-        found.push(await post("replay", { name: used.name, text: used.text, window: Number(windowField.value), format: format.value, policies }, signal));
+        const choice = { policies, window: Number(windowField.value) };
+        found.push(await (used.where ? get("replay_session", { ...used.where, ...choice }, signal) : post("replay", { name: used.name, text: used.text, format: format.value, ...choice }, signal)));
         if (mine !== turn) return;
       }
       report = { ...found[0], policies: found.flatMap((one) => one.policies) };
@@ -86,7 +91,7 @@ export async function showReplay(view, params, signal) {
     const first = report.policies[0];
     const box = h("div", { class: "chart" });
     put(body, h("section", { class: "card", "aria-label": "Result" },
-      h("div", { class: "card-head" }, h("h2", {}, h("bdi", {}, visible(report.name))), h("span", { class: "muted" }, `${report.format}, ${plural(report.messages, "message")}, ${plural(first.requests, "request")}, ${first.model || "unknown model"}`)),
+      h("div", { class: "card-head" }, h("h2", {}, file.where ? h("a", { href: sessionLink(file.where) }, h("bdi", {}, visible(shortName(report.name)))) : h("bdi", {}, visible(report.name))), h("span", { class: "muted" }, `${report.format}, ${plural(report.messages, "message")}, ${plural(first.requests, "request")}, ${first.model || "unknown model"}`)),
       table(), h("p", { class: "muted small-text" }, "Facts kept: the share of the facts in folded messages that the digests show. The full text is available by recall. ", FACTS),
       refusals(),
       sendsAny() ? [legend(), samePolicies() ? h("p", { class: "muted small-text" }, "All policies send the same: their lines lie on each other.") : null, box, h("p", { class: "muted small-text" }, limitText(report.policies))]
@@ -125,10 +130,18 @@ export async function showReplay(view, params, signal) {
     const first = report.policies[0];
     return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Policies" }, h("table", { class: "wide" }, h("thead", {}, h("tr", {}, ["policy", "folds", "refused", "sent", "cost", "from cache", "facts kept"].map((title, place) => h("th", { scope: "col", class: place ? "num" : "" }, title)))),
       h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, "everything, always"), h("td", { class: "num" }), first.whole > first.usable ? cell("refused", "does not fit") : h("td", { class: "num" }), cell("sent", tokens(first.everything)), cell("cost", money(first.cost_everything)), h("td", { class: "num" }), cell("facts kept", "all text is sent")),
+        report.recorded ? recordedRow(report.recorded) : null,
         report.policies.map((row) => h("tr", {}, h("th", { scope: "row" }, row.policy, h("div", { class: "muted small-text policy-about" }, POLICIES[row.policy] || "")), cell("folds", whole(row.folds)), cell("refused", whole(row.refused)),
           cell("sent", `${tokens(row.sent)} (${percent(row.sent / Math.max(1, row.everything))})`),
           cell("cost", row.refused ? "—" : `${money(row.cost)}${row.cost_everything ? ` (${percent(row.cost / row.cost_everything)})` : ""}`),
           cell("from cache", percent(row.read / Math.max(1, row.sent))), cell("facts kept", row.facts ? percent(row.kept / row.facts) : row.folds || row.refused ? "—" : "all text is sent"))))));
+  }
+
+  /** What was really sent. */
+  function recordedRow(row) {
+    const about = `as the provider reported it${row.unreported ? `, without ${plural(row.unreported, "request")} that ${row.unreported === 1 ? "has" : "have"} no token usage` : ""}; all other rows are estimates`;
+    return h("tr", {}, h("th", { scope: "row" }, "as recorded", h("div", { class: "muted small-text policy-about" }, about)), cell("folds", whole(row.folds)), h("td", { class: "num" }), cell("sent", tokens(row.sent, true)), cell("cost", money(row.cost)),
+      cell("from cache", percent(row.read / Math.max(1, row.sent))), cell("facts kept", row.facts ? percent(row.kept / row.facts) : row.folds ? "—" : "all text is sent"));
   }
 
   function plotSizes(box) {
@@ -157,9 +170,12 @@ export async function showReplay(view, params, signal) {
     note.style.setProperty("left", `${Math.min(Math.max(0, made.over.offsetLeft + left + 12), made.root.clientWidth - 190)}px`);
   }
 
-  windowField.value = last.window;
-  format.value = last.format;
+  if (isShown) {
+    windowField.value = last.window;
+    format.value = last.format;
+  }
   if (report) draw();
+  else if (file) run();
   const retheme = () => { const box = view.querySelector(".chart"); if (report && box) plotSizes(box); };
   const resize = () => { const box = view.querySelector(".chart"); if (plot && box) plot.setSize({ width: Math.max(260, box.clientWidth), height: 260 }); };
   document.addEventListener("themechange", retheme);

@@ -53,7 +53,8 @@ export async function showSession(view, params, signal) {
       h("h1", { title: where.session }, h("bdi", {}, visible(shortName(where.session)))),
       h("div", { class: "head-facts muted" }, h("span", {}, report.model || "model not known"), h("span", {}, `${whole(report.messages - report.removed.length)} messages`, report.removed.length ? `, ${plural(report.removed.length, "removed note")}` : ""),
         branches, report.can_change ? null : h("span", { class: "chip" }, "read-only"),
-        report.states.map(stateChip)),
+        report.states.map(stateChip),
+        h("a", { class: "button small", href: `#/replay?${new URLSearchParams(where)}`, title: "What other policies would have sent, and what that would have cost" }, "Replay")),
       h("div", { class: "head-meter" }, !report.is_measured ? h("span", { class: "muted" }, "Measuring…") : [meter(report), h("span", { class: "figures" },
         h("b", {}, tokens(report.tokens, report.exact)), ` of ${tokens(report.usable, true)} usable`)]));
   }
