@@ -530,3 +530,10 @@ def test_a_pin_does_not_warm_the_cache(tmp_path: Path) -> None:
         assert reader.cache_state() == "expired"
         session.pin("a text that is added as a note")
         assert reader.cache_state() == "expired"
+
+
+def test_the_preview_of_a_message_begins_with_its_first_word() -> None:
+    with foldline.open(":memory:") as ledger:
+        ledger.session("talk", policy="verbatim").add(user("\n" * 3_000 + "end"))
+        with page_client(ledger) as client:
+            assert get(client, "message", number=1, **TALK)["starts"] == "end"

@@ -687,3 +687,30 @@ def test_sessions_of_other_owners_are_mentioned(chromium: Browser) -> None:
             page = tab.open()
             expect(page.locator(".session")).to_have_count(1)
             expect(page.get_by_text("of other owners")).to_have_count(0)
+
+
+def test_a_wrong_token_and_an_unknown_address_are_named(chromium: Browser, example: Ledger) -> None:
+    with served_ledger(example, token="right") as address, visit(chromium, address) as tab:
+        page = tab.open()
+        page.get_by_label("This page needs the token").fill("wrong")
+        page.get_by_role("button", name="Open").click()
+        expect(page.get_by_role("alert")).to_have_text("This token was refused.")
+        page.get_by_label("This page needs the token").fill("right")
+        page.get_by_role("button", name="Open").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
+        tab.errors.clear()  # the browser logs the status 401
+        page = tab.open("#/nonsense")
+        expect(page.get_by_text("There is no view “nonsense”")).to_be_visible()
+
+
+def test_the_legend_of_the_requests_follows_the_ledger(chromium: Browser) -> None:
+    with foldline.open(":memory:") as ledger:
+        session = ledger.session("talk", model="claude-sonnet-5", policy="verbatim")
+        session.add(user("one"), with_usage(assistant("yes"), input=10, cache_write=20_000), user("two"))
+        with served_ledger(ledger) as address, visit(chromium, address) as tab:
+            page = tab.session("talk")
+            card = page.get_by_role("region", name="Requests")
+            expect(card.get_by_text("read from cache").first).to_be_visible()
+            expect(card.get_by_text("cache miss", exact=True)).to_have_count(0)
+            session.add(with_usage(assistant("yes"), input=10, cache_write=21_000), user("three"))
+            expect(card.get_by_text("cache miss", exact=True)).to_be_visible()

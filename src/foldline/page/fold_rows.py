@@ -78,10 +78,10 @@ def _row(reader: SessionReader, number: int, recorded: RecordedFold) -> dict[str
     log = reader.log()
     fold, before = reader.fold(recorded.reference), reader.fold(recorded.before) if recorded.before else None
     name, undone = recorded.reference.id, [one.id for one in log.undone]
-    row = {
+    row: dict[str, Any] = {
         "number": number,
         "id": name,
-        "at": recorded.reference.at,
+        "at": _made_at(reader, fold) or recorded.reference.at,
         "applies": bool(log.folds) and name == log.folds[-1].id,
         "taken_back_at": recorded.taken_back_at,
         "can_refold": name in undone[-1:],
@@ -108,6 +108,15 @@ def _row(reader: SessionReader, number: int, recorded: RecordedFold) -> dict[str
         "native": digest.native is not None,
     }
     return {**row, "digest": without_secrets({**digest_row(fold, digest), **figures})}
+
+
+def _made_at(reader: SessionReader, fold: Fold) -> float | None:
+    """The time of the first message after a compaction that foldline did not make; None for other folds.
+
+    An import records the compaction later.
+    """
+    after = reader.messages(fold.cut, fold.cut + 1) if fold.compacted_by else []
+    return after[0].meta.at if after else None
 
 
 def _stays(reader: SessionReader, fold: Fold) -> list[dict[str, Any]]:

@@ -224,7 +224,7 @@ def first_words(message: Message, chars: int) -> str:
     from foldline.redact.redact import clean_arguments  # noqa: PLC0415  # slow to import
 
     texts = [message.text, *(result.text for result in message.results)]
-    words = without_secrets(next((text for text in texts if text.strip()), "")[: chars * 4])
+    words = without_secrets(next((text.lstrip() for text in texts if text.strip()), "")[: chars * 4])
     if not words and message.calls:
         words = f"{message.calls[0].name} {clean_arguments(message.calls[0].arguments)}"
     plain = "".join(char if char.isprintable() else " " for char in words)

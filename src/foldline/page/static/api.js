@@ -14,6 +14,9 @@ export function setToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
+/** Whether calls are sent with a token. */
+export const hasToken = () => Boolean(sessionStorage.getItem(TOKEN));
+
 export class ApiError extends Error {
   constructor(status, message, hint) {
     super(message);

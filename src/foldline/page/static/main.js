@@ -4,7 +4,7 @@
 // view is left. It returns { title, go, leave }: the title of the document; optionally a function for new parameters of the
 // same view, and a function that ends the view.
 
-import { ApiError, get, setToken, takeToken } from "./api.js";
+import { ApiError, get, hasToken, setToken, takeToken } from "./api.js";
 import { h, icon, put } from "./dom.js";
 import { showMoney } from "./money.js";
 import { showSearch } from "./recall.js";
@@ -21,7 +21,7 @@ let visit = new AbortController(); // aborted when another view begins
 /** The view and its parameters in the address: `#/session?session=…`. */
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const page = Object.hasOwn(VIEWS, path) ? path : "sessions";
+  const page = path || "sessions";
   return { page, params: Object.fromEntries(new URLSearchParams(query || "")) };
 }
 
@@ -46,6 +46,7 @@ async function show() {
   const box = put(h("div"), h("p", { class: "loading" }, "Loading…"));
   put(main, box); // a view that was left can only change its own element, which is no longer shown
   try {
+    if (!Object.hasOwn(VIEWS, page)) throw new ApiError(404, `There is no view “${page}”`, "choose a view above");
     const made = await VIEWS[page](box, params, signal);
     if (signal.aborted) {
       made.leave?.();
@@ -62,7 +63,7 @@ async function show() {
 
 function showError(error) {
   if (error instanceof ApiError && error.status === 401) {
-    askForToken();
+    askForToken(hasToken());
     return;
   }
   if (!(error instanceof ApiError)) console.error(error);
@@ -72,7 +73,8 @@ function showError(error) {
     h("button", { class: "button", onclick: show }, "Try again")));
 }
 
-function askForToken() {
+/** Asks for the token. `isWrong` says that a token was given, and was refused. */
+function askForToken(isWrong) {
   const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true });
   const form = h("form", {
     class: "card notice",
@@ -83,6 +85,7 @@ function askForToken() {
       show();
     },
   }, h("h1", {}, "Token"), h("label", { for: "token" }, "This page needs the token that foldline was started with."),
+  isWrong ? h("p", { class: "fault", role: "alert" }, "This token was refused.") : null,
   h("div", { class: "row" }, field, h("button", { class: "button primary" }, "Open")));
   put(main, form);
   field.focus();

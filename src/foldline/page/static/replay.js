@@ -103,7 +103,7 @@ export async function showReplay(view, params, signal) {
     const { usable, ceiling } = report.policies[0];
     const limits = [h("li", {}, h("i", { class: "dash bad" }), `usable window: ${tokens(usable, true)}`),
       ceiling < usable ? h("li", {}, h("i", { class: "dash bad dotted" }), `largest estimate that is sent: ${tokens(ceiling)}`) : null];
-    return h("ul", { class: "legend small" }, report.policies.map((row, place) => h("li", {}, h("i", { class: `dot p-${place}` }), row.policy)), showsLimit() ? limits : null);
+    return h("ul", { class: "legend small" }, report.policies.map((row, place) => h("li", {}, h("i", { class: `dot p-${place}` }), row.policy, sameAs(row, place))), showsLimit() ? limits : null);
   }
 
   /** Why requests were refused, and what would help. Policies with the same reason are named together. */
@@ -122,6 +122,12 @@ export async function showReplay(view, params, signal) {
   const largest = () => Math.max(...report.policies.flatMap((row) => row.sizes), 1);
   const showsLimit = () => largest() > report.policies[0].usable / 2;
   const samePolicies = () => new Set(report.policies.map((row) => row.sizes.join())).size === 1;
+
+  /** Names an earlier policy whose line hides the line of this policy. */
+  function sameAs(row, place) {
+    const other = report.policies.slice(0, place).find((one) => one.sizes.join() === row.sizes.join());
+    return other && !samePolicies() ? ` (sends the same as ${other.policy})` : "";
+  }
 
   /** A cell of the table. On a narrow screen, its title stands before it. */
   const cell = (title, content) => h("td", { class: "num", data: { label: title } }, content);

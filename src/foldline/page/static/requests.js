@@ -19,6 +19,7 @@ export function requestsCard(card, context) {
   let turn = 0;
   let isListOpen = false;
   const box = h("div", { class: "chart" });
+  const key = h("div");
   const chart = requestChart(box, { chosen: () => chosen, choose: (number) => choose(number), linkTo: (number) => context.link({ tab: "folds", fold: number }) });
   const range = h("input", { type: "range", min: "1", class: "scrubber", "aria-label": "Request", oninput: () => choose(Number(range.value)) });
   const exact = h("input", { type: "number", min: "1", class: "request-number", "aria-label": "Request number", onchange: () => ask(exact, (number) => choose(number)) });
@@ -38,10 +39,11 @@ export function requestsCard(card, context) {
       return;
     }
     if (!box.isConnected) {
-      put(card, h("div", { class: "card-head" }, h("h2", {}, "Requests"), legend(rows)), box,
+      put(card, h("div", { class: "card-head" }, h("h2", {}, "Requests"), key), box,
         h("div", { class: "row scrub" }, before, range, after, exact, largest,
           h("label", { class: "against" }, "compared with", other)), events, detail);
     }
+    put(key, legend(rows));
     range.max = exact.max = other.max = String(rows.length);
     chart.draw(found);
     drawEvents(rows);

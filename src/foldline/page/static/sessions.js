@@ -83,7 +83,7 @@ export async function showSessions(view, params, signal) {
     put(inMessages, icon("search"), query ? `Search all messages for “${query}”` : "Search all messages");
     put(count, shown.length === rows.length ? plural(rows.length, "session") : `${whole(shown.length)} of ${plural(rows.length, "session")}`);
     const nodes = tops.flatMap((row) => withChildren(row, shown, 0)).map(([row, depth]) => sessionRow(row, depth));
-    put(list, nodes.length ? nodes : h("li", { class: "empty" }, rows.length ? "No session matches." : others ? "There are no sessions without an owner in this ledger." : emptyText()));
+    put(list, nodes.length ? nodes : h("li", { class: "empty" }, rows.length ? "No session matches." : others ? "None of the sessions in this ledger is shown." : emptyText()));
     put(hidden, others ? othersText(others) : "");
     hidden.hidden = !others;
     for (const node of nodes) sight.observe(node);
