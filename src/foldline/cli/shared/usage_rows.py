@@ -7,7 +7,7 @@ may be in several lines or in several files. It counts once, with its last figur
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -172,7 +172,7 @@ class UsageReader:
         `new` is counted only for a request that is smaller than the previous request; otherwise `new` is 0. The
         function `paid_again` ignores it for larger requests.
         """
-        history, state, before, added = reader.fold_history(), reader.state(), None, list[Message]()
+        history, before, added = reader.fold_history(), None, list[Message]()
         read: list[tuple[bytes, str, Usage | None]] = []
         left: int | None = 0
         new = 0
@@ -185,7 +185,7 @@ class UsageReader:
                     left, last = reader.left_tokens(history, *place), before.message.meta.usage
                     if any(one.kind == "digest" for one in added):  # the client replaced its history by a summary
                         left = None
-                    new = state.scaled(sum(map(state.size, added))) if last and usage.prompt < last.prompt else 0
+                    new = _size(reader, added) if last and usage.prompt < last.prompt else 0
                 yield stored, left, new
                 before, added = stored, []
             added.append(stored.message)
@@ -202,6 +202,11 @@ class UsageReader:
                 chain = f"{info.name}/{branch.name}"
                 row = UsageRow(one.at, "ledger", one.model, session, info.name, chain, one.usage)
                 self._rows[store.owner, info.name, one.key] = row
+
+
+def _size(reader: SessionReader, messages: Sequence[Message]) -> int:
+    state = reader.state()
+    return state.scaled(sum(map(state.size, messages)))
 
 
 def _reply_key(reply: object, usage: Usage, *, owner: str = "", part: int = 0) -> object:
