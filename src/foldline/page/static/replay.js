@@ -36,7 +36,7 @@ export async function showReplay(view, params, signal) {
     ondragleave: () => drop.classList.remove("over"),
     ondrop: (event) => { event.preventDefault(); drop.classList.remove("over"); if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]); } },
   icon("drop"), h("b", {}, "Drop a transcript here, or choose a file"), h("span", { class: "muted" }, "Claude Code, Codex, pi, OpenAI, Anthropic or Gemini; .json, .jsonl or .gz. Nothing leaves this machine."));
-  const windowField = h("select", { id: "window", onchange: () => { if (file) run(); } }, h("option", { value: "0" }, "The model's window"),
+  const windowField = h("select", { id: "window", onchange: () => { if (file) run(); } }, h("option", { value: "0" }, where ? "The session's window" : "The model's window"),
     WINDOWS.map((value) => h("option", { value }, `A window of ${tokens(value, true)}`)));
   const format = h("select", { id: "format", onchange: () => { if (file) run(); } }, h("option", { value: "" }, "Detect the format"),
     Object.entries(FORMATS).map(([value, title]) => h("option", { value }, title)));

@@ -145,7 +145,8 @@ export function transcriptTab(panel, context) {
       place(item, node);
     }
     if (!nodes.has(focused) || isLine(focused)) moveTabStop(top);
-    put(status, total ? `${plural(total, "message")}${cut || context.report.removed.length ? `, ${notSent(context.report).toLocaleString("en")} no longer sent` : ""}` : "No messages yet");
+    const notes = context.report.removed.length;
+    put(status, total ? `${plural(total - notes, "message")}${notes ? `, ${plural(notes, "removed note")}` : ""}${cut || notes ? `, ${notSent(context.report).toLocaleString("en")} no longer sent` : ""}` : "No messages yet");
     line.hidden = !cut;
   }
   /** Makes a row in sight the one that the Tab key reaches. */
