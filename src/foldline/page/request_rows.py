@@ -142,11 +142,7 @@ class RequestWindow:
         self.lead = next((index for index, one in enumerate(self.facts) if one.role != "system"), len(self.facts))
 
     def estimate(self, point: RequestPoint, applied: FoldReference | None) -> int:
-        """The size of a request in tokens with this fold or without a fold, estimated in the provider's tokens."""
-        return round(self.scale * self._counted(point, applied))
-
-    def _counted(self, point: RequestPoint, applied: FoldReference | None) -> int:
-        """The size of a request in the tokens of the session's counter."""
+        """The size of a request in tokens with this fold or without a fold, estimated with the session's counter."""
         if applied is None:
             return self.fixed + self.prefix[point.reply] - sum(self.facts[at].tokens for at in self._missing(point))
         fold = self.reader.fold(applied)
@@ -174,7 +170,8 @@ class RequestWindow:
             compaction = self.compactions.get(applied) if applied else None
             usage, estimate = point.usage, self.estimate(point, applied)
             sent = usage.prompt if usage else estimate
-            whole = sent + (max(0, self.estimate(point, compaction) - estimate) if applied != compaction else 0)
+            more = max(0, self.estimate(point, compaction) - estimate) if applied != compaction else 0
+            whole = sent + round(more * (self.scale if usage else 1.0))
             missed = self._missed(chain, before, point, usage) if usage else 0
             cause = self._cause(before, point) if missed and before else ""
             model = one.model or self.setup.model.name
@@ -340,9 +337,10 @@ class RequestWindow:
         add up to this size.
         """
         found, usage = self._estimated_contents(point), point.usage
-        total = sum(found.values())
-        if usage is None or not total:
+        if usage is None:
             return found
+        found = Counter({name: round(size * self.scale) for name, size in found.items()})
+        total = sum(found.values())
         if usage.prompt >= total:
             found[HIDDEN_KIND] = usage.prompt - total
             return +found
@@ -365,7 +363,7 @@ class RequestWindow:
                 found[share.kind] += share.tokens if stub is None else 0
             if stub is not None:
                 found["stubs"] += stub[1]
-        return Counter({name: round(size * self.scale) for name, size in found.items()})
+        return found
 
     def room_left(self, tokens: int, limit: int) -> RoomLeft:
         """How many more requests and turns fit below `limit`, if the session grows as in its newest requests."""

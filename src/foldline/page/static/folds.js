@@ -127,10 +127,10 @@ function rewritten(context, number) {
   const node = h("div", { class: "stat", hidden: true });
   get("requests", context.where).then(({ requests }) => {
     const row = requests.find((one) => one.fold === number);
-    if (!row?.exact || !row.missed) return;
+    if (!row?.exact) return;
     node.hidden = false;
     put(node, h("span", { class: "stat-name" }, "First request with it"), h("span", { class: "stat-value" },
-      h("a", { href: context.link({ tab: "window", request: row.number }) }, `request ${row.number}`), ` paid ${tokens(row.missed, true)} tokens again${row.missed_usd ? `, ${money(row.missed_usd)}` : ""}`));
+      h("a", { href: context.link({ tab: "window", request: row.number }) }, `request ${row.number}`), row.missed ? ` paid ${tokens(row.missed, true)} tokens again${row.missed_usd ? `, ${money(row.missed_usd)}` : ""}` : " paid nothing again"));
   }).catch(() => {});
   return node;
 }
