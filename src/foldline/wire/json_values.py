@@ -43,7 +43,8 @@ def fault_of(value: Any) -> str:
 
 
 def is_json_object(value: Any) -> bool:
-    """True for the text of a JSON object. False if the text contains NaN or Infinity, although Python accepts them.
+    """True for the text of a JSON object. False if the text contains NaN or Infinity, which Python accepts and JSON
+    does not allow.
 
     >>> is_json_object('{"a": 1}'), is_json_object('{"a": NaN}'), is_json_object("[]")
     (True, False, False)

@@ -35,7 +35,7 @@ _UNREADABLE = frozenset(
 
 
 def calls_and_results(part: Part) -> tuple[ToolCall | ToolResult, ...]:
-    """The call of the provider that a part holds, the result of such a call, or both. Empty for any other part.
+    """The calls that the provider ran and the results of such calls, as one part holds them. Empty for any other part.
 
     >>> searched = Opaque(kind="web_search_call", value={"id": "ws_1", "action": {"query": "tides"}})
     >>> [type(each).__name__ for each in calls_and_results(searched)]
