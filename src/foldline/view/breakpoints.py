@@ -58,7 +58,7 @@ def count(body: dict[str, Any]) -> int:
 
 
 def _automatic(body: dict[str, Any]) -> int:
-    """1 if the request asks for automatic caching, else 0. Such caching counts as a mark at the end of the request."""
+    """1 if the request asks for automatic caching, else 0. Automatic caching counts as one mark."""
     return int(body.get("cache_control") is not None)
 
 

@@ -170,7 +170,7 @@ class View(NamedTuple):
     def _without_thinking(self) -> View:
         """The view for a request in which thinking is off.
 
-        Such a request cannot ask the provider to drop bound blocks.
+        Such a request must not ask the provider to drop thinking blocks, so the view contains no thinking.
         """
         messages = tuple([without_thinking(each) if has_thinking(each) else each for each in self.messages])
         return self._replace(messages=messages, unbound=0, repairs=None, native=None)

@@ -76,7 +76,7 @@ class ViewIdentity(NamedTuple):
         return self.key[:_FOLD_LENGTH]
 
     def shares_fold(self, key: str) -> bool:
-        """Whether a view with this key has the same fold. Its settings may differ."""
+        """Whether a view with this key has the same fold. The settings may differ."""
         return self.key[:_FOLD_LENGTH] == key[:_FOLD_LENGTH]
 
     @classmethod

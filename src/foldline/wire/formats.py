@@ -154,7 +154,8 @@ class ReplyStream(Protocol):
     def value(self, *, cut: bool, loss: LossCollector) -> dict[str, Any] | None:
         """The reply so far; None if nothing was received.
 
-        `cut` is true if the stream broke off. Then the value holds only parts that may be sent back to the provider.
+        `cut` is true if the stream broke off. If so, the result holds only those parts of the reply that may be sent
+        back to the provider.
         """
 
 

@@ -56,7 +56,7 @@ A digest that is smaller than the messages it replaces may always be this large.
 _QUOTED_CHARS = (1_000, 500, 250, 120, 60, 30)
 """Maximum lengths of each quoted message in `quoted_digest_text`, in characters.
 
-They are tried in this order until the digest fits.
+The lengths are tried in this order until the digest fits.
 """
 _RETRIES = RetryLimits(seconds=600.0, attempts=1)
 """Limits for one digest. Only one call is made, because a completer makes its own retries and the host sets a deadline.

@@ -1,7 +1,7 @@
 """Assembles Responses events into a Responses reply.
 
-The last event holds the complete response. Some backends do not send this event, or send it with an empty `output`.
-Then the reply is assembled from the events of its items.
+The last event holds the complete response. If a backend does not send this event, or sends it with an empty `output`,
+the reply is assembled from the events of its items.
 """
 
 from __future__ import annotations

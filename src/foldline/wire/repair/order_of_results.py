@@ -99,7 +99,8 @@ class ResultOrder:
     def _emit(self, entry: RepairEntry, message: Message | None, side: str) -> None:
         """Append `message` (the repaired form of the entry) to `out`, then the entry's silent messages.
 
-        A silent message renders to nothing. It stays in the history, so that the report of lost content names it.
+        A silent message (a message that renders to nothing) stays in the history, so that the report of lost content
+        names the message.
         """
         if message is entry.message:
             self.out.append(OutgoingMessage(entry.index, message, side))
