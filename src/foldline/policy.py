@@ -262,7 +262,7 @@ class Policy:
         _check_gain(self)
 
     def __new__(cls, **knobs: Any) -> Self:
-        """A new policy. Raises `ConfigError` for an unknown knob, with the most similar name."""
+        """A new policy. For an unknown knob, raises `ConfigError` with a hint that names the most similar knob."""
         _refuse_unknown(knobs, "Policy")
         return object.__new__(cls)
 
@@ -452,7 +452,7 @@ def _check_window(policy: Policy) -> None:
 
 
 def _check_gain(policy: Policy) -> None:
-    """Raise `ConfigError` if the policy never folds while the request fits, or if its digests would have no text."""
+    """Raise `ConfigError` if `keep_ratio` or `min_gain_ratio` prevents folds, or if no digest could have a text."""
     if policy.keep_ratio == 1:
         raise ConfigError(
             "keep_ratio 1.0 keeps the whole usable window, so nothing can be folded",

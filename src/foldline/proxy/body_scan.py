@@ -102,7 +102,7 @@ def shared_elements(data: bytes, previous: BodyScan) -> int:
 
 
 def common_length(one: bytes, other: bytes) -> int:
-    """The number of equal bytes at the start of two bodies. Each byte is compared about once."""
+    """The number of equal bytes at the start of two bodies."""
     view, low, high = memoryview(other), 0, min(len(one), len(other))
     while low < high and one.startswith(view[low : min(high, low + _COMPARED)], low):
         low = min(high, low + _COMPARED)

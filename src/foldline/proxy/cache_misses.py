@@ -32,18 +32,18 @@ class ColdPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredRequest:
-    """The last request of a conversation, with its receipt."""
+    """The last request of a conversation that already has a receipt."""
 
     receipt: Receipt
     body: bytes = b""
     """The body that was sent; empty if another process sent the request."""
     cold: ColdPrice | None = None
-    """How much more the next request costs if the cache of this request has expired; None if nothing was cached."""
+    """How much more the next request costs if the prompt cache has expired by then; None if nothing was cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRequest:
-    """A request that was answered and has no receipt yet."""
+    """A request whose receipt is being made. The provider has already answered it."""
 
     body: bytes
     format: str
@@ -74,7 +74,10 @@ def ttl_seconds(usage: Usage, model: Model) -> float:
 
 
 def cold_price(receipt: Receipt) -> ColdPrice | None:
-    """How much more the next request costs if the cache of this request has expired; None if nothing was cached."""
+    """How much more the next request after a receipt costs if the prompt cache has expired by then.
+
+    None if nothing was cached.
+    """
     model = model_of(receipt.model)
     tokens = cached_tokens(receipt.usage, model, receipt.format)
     if not tokens:

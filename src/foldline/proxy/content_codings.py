@@ -13,7 +13,9 @@ class NotDecodable(Exception):
 
 
 def decode_body(data: bytes, codings: str, *, limit: int) -> bytes:
-    """The body without its content codings (gzip, deflate, br, zstd). It must not have more than `limit` bytes.
+    """The decoded body: `data` without its content codings (gzip, deflate, br, zstd).
+
+    Raises `NotDecodable` if the decoded body has more than `limit` bytes.
 
     >>> decode_body(zlib.compress(b"abc"), "deflate", limit=10)
     b'abc'

@@ -97,9 +97,10 @@ class Alignment(NamedTuple):
 
 
 class RecalledReply(NamedTuple):
-    """A reply for which the model called the recall tool.
+    """A reply that the client received without its recall calls.
 
-    The client received one reply, joined from the replies before and after the recall calls.
+    After the results of the recall calls, the model usually wrote another reply. The client then received both replies
+    joined to one.
     """
 
     last: int
@@ -171,9 +172,7 @@ class ClientConversation:
 
     @property
     def start(self) -> int:
-        """The index in the session of the first message that follows the leading system messages of the client's
-        history.
-        """
+        """The session's index at which the client's history begins, not counting its leading system messages."""
         return self.chain.start
 
     @property
@@ -225,7 +224,7 @@ class ClientConversation:
         return version == self.session.state.version and version.length == self.length
 
     def is_behind(self) -> bool:
-        """Whether another program, for example the page, has added or removed messages of the session."""
+        """Whether messages of the session were added or removed elsewhere, for example by a pin on the web page."""
         self.session.refresh()
         return len(self.session.state.timeline.messages) != self.length
 
@@ -253,9 +252,9 @@ class ClientConversation:
         self.history, self.places, self.recalled = None, [], {}
 
     def align(self, history: ClientHistory, known: Alignment | None = None) -> Alignment:
-        """Find the messages of a request in the session, starting at the first message.
+        """Find the longest beginning of a client's history that the session contains.
 
-        `known` is an earlier result of `align` for the first messages. It is used if the session still contains these
+        `known` is an earlier result for a beginning of the same history. It is used if the session still contains these
         messages.
         """
         if known is None or not self._still_has(known):

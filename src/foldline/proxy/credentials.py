@@ -40,8 +40,8 @@ def hash_key(store: Store) -> bytes:
 class CredentialHash:
     """Computes the tenant of each request: the keyed hash of its credentials.
 
-    The hash takes longer than all other work on the headers. So the tenants of the last requests are remembered, under
-    a faster hash whose key is random and only in memory.
+    Computing this hash takes longer than all other work on the headers. So computed tenants are cached in memory. The
+    cache finds a tenant by a second, faster hash of the credentials, whose key is never stored.
     """
 
     def __init__(self, key: bytes) -> None:

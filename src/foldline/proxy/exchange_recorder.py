@@ -75,7 +75,7 @@ class ExchangeRecorder:
     def _note_recall(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> None:
         """Store the recall calls of a reply, because the client has not seen them and will not send them back.
 
-        The usage of the requests that were answered without the client is stored, too.
+        If the model wrote several replies, the usage of each reply before the last one is stored, too.
         """
         trail, end = ticket.recall, conversation.length
         if trail is None or not trail.calls:
@@ -198,7 +198,7 @@ def _is_plain(ticket: Ticket) -> bool:
 
 
 def _is_current(ticket: Ticket) -> bool:
-    """Whether the conversation of a request includes the newest messages that its session has in memory."""
+    """Whether the conversation of a request has as many messages as its session has in memory."""
     conversation = ticket.conversation
     if conversation is None or not isinstance(record := conversation.session.record, BranchRecord):
         return False
@@ -208,8 +208,8 @@ def _is_current(ticket: Ticket) -> bool:
 def _estimate(ticket: Ticket, conversation: ClientConversation, reply: int) -> int:
     """The estimated number of tokens in the request that was sent.
 
-    The last `reply` messages of the session are the reply and are not counted. The result is 0 if the session was
-    folded after the request was sent, because the size is then unknown.
+    `reply` is the number of messages in the reply. They are the last messages of the session, and are not counted. If
+    the session was folded after the request was sent, the size is unknown and the result is 0.
     """
     state = conversation.session.state
     if ticket.is_folded is is_unfolded(state, conversation.start):

@@ -36,8 +36,8 @@ def folded_body(
 ) -> bytes:
     """The request body with the view of a session.
 
-    `places` has an entry for each leading message of the request that is in the session. The entry is the number of
-    messages in the session up to and including this message. All later messages of the request are new.
+    `places` has one number for each of the request's leading messages that the session contains: the number of messages
+    in the session up to and including this message. All later messages of the request are new.
     """
     scan = history.scan
     pieces, pins = _head_elements(state, history.format)
@@ -124,9 +124,10 @@ def _kept_elements(
 ) -> list[bytes]:
     """The JSON texts of the messages after the cut.
 
-    If the view shows a message unchanged, the client's own text is used. A note of the session is added before the next
-    reply after it; if there is no later reply, it is added at the end. At its own position, the note might be between a
-    call and the result of the call, which providers refuse.
+    If the view shows a message unchanged, the client's own text is used. The client's history has no notes, so the
+    session's notes are inserted. A note is inserted before the first reply that is newer than the note; if there is no
+    such reply, the note is inserted at the end. At its position in the session, the note might separate a call from the
+    result of the call, which providers refuse.
     """
     timeline, scan, loss = state.timeline, history.scan, LossCollector()
     first = bisect_right(places, timeline.cut, lo=min(history.lead, len(places)))

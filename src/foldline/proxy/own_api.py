@@ -1,7 +1,7 @@
-"""Answers requests to foldline's own paths: health and readiness, figures, and the page.
+"""Answers requests to foldline's own paths: health and readiness, metrics, the read-only API, and the web page.
 
-Everyone may read health and readiness. Figures may be read with the token. If no token is set, figures may be read only
-from this machine.
+Everyone may read health and readiness. Metrics and the API need the token. If no token is set, all paths except health
+and readiness are served only to this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Answer: TypeAlias = tuple[int, Any]
 """A status and a JSON value."""
 _NOT_ALLOWED: Answer = (401, {"error": "send the token as Authorization: Bearer TOKEN"})
 SETTLE_S = 2.0
-"""Maximum number of seconds that a request for figures waits until earlier exchanges are recorded."""
+"""Maximum number of seconds that a request to the API waits until earlier exchanges are recorded."""
 Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
@@ -69,7 +69,7 @@ class OwnApi:
             )
         elif path == "/foldline":
             await _send(send, 307, b"", b"text/plain", (b"location", b"/foldline/"))
-        else:  # the page checks the token itself
+        else:  # the web page checks the token itself
             await self._page({**scope, "root_path": "/foldline"}, receive, send)
 
     async def _read(self, read: Callable[[Scope], Answer], scope: Scope) -> Answer:

@@ -183,8 +183,8 @@ class RequestPlanner:
     def catch_up(self, ticket: Ticket) -> bool:
         """Read what other programs have changed in the session, then find the request's messages in the session again.
 
-        Other processes that share the ledger add messages; the page and the commands add notes. Returns False if
-        nothing has changed.
+        Other processes that share the ledger may have added messages. The web page and foldline's commands may have
+        added notes. Returns False if nothing has changed.
         """
         conversation, located = ticket.conversation, ticket.located
         if conversation is None or located.is_compacted:
@@ -228,9 +228,9 @@ class RequestPlanner:
     def _at(self, ticket: Ticket, conversation: ClientConversation, place: int) -> ClientConversation:
         """A conversation with only the first `place` messages of the session.
 
-        If nothing is removed, the conversation itself is returned. If only a reply is removed that the client has not
-        sent back yet, and no request is being answered, the conversation itself is shortened. In all other cases, the
-        result is a new branch.
+        If the session has no later messages, the conversation itself is returned. If the client has not sent back any
+        of the later messages yet, and no request of the conversation is being answered, the conversation itself is
+        shortened and returned. In all other cases, the result is a new branch.
         """
         if place == conversation.length:
             return conversation
@@ -358,8 +358,10 @@ def _has_headroom(conversation: ClientConversation, located: Located) -> bool:
 
 
 class _SessionNames:
-    """The session names that are taken: those in `names`, and those of the tenant's sessions that have messages. If a
-    session has no messages, its process died before it added one, so the name may be used again.
+    """The session names that are taken: those in `names`, and those of the tenant's sessions that have messages.
+
+    The name of a session without messages may be used again. Such a session is left over from a process that ended
+    before it added a message.
     """
 
     def __init__(self, conversations: Conversations, tenant: str, names: set[str]) -> None:

@@ -2,9 +2,9 @@
 
 The client never sees a recall call. A stream is passed on event by event until a recall call begins; the rest of the
 stream is held back. The call is answered from the ledger, and the request is sent again with the call and its result
-added at the end. The client gets the reply with the call and the next reply as one reply. If the reply with the recall
-call also calls tools of the client, the client answers its own calls first. The proxy then adds the recall call and its
-result to the client's next request.
+added at the end. The recall call is cut out of the first reply. The client gets the rest of the first reply and the
+next reply, joined to one reply. If the first reply also calls tools of the client, the client answers its own calls
+first. The proxy then adds the recall call and its result to the client's next request.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ class RecallRelay:
     ) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Answer the recall calls of a reply and of the replies after it.
 
-        Returns the joined reply, and the part of the joined reply that the client has not received yet. `held` is the
-        part of `reply` that the client has not received yet. Returns None if the reply has no recall call.
+        `held` is the part of `reply` that the client has not received yet. If `reply` has no recall call, returns None.
+        Otherwise returns two values: the reply joined from `reply` and the replies after it, and the part of this
+        joined reply that the client has not received yet.
         """
         calls, has_others = recall_calls(reply.messages)
         if not calls or reply.value is None:
@@ -216,7 +217,7 @@ async def relay_with_recall(
     send: Send,
     notes: tuple[tuple[str, str], ...],
 ) -> None:
-    """Send a response to the client without recall calls. `kept` gets the reply as the client sees it.
+    """Remove the recall calls from a response, and send it to the client. `kept` gets the reply as the client sees it.
 
     The caller sends the end of the response. If a call cannot be answered, `FollowUpFailed` is raised for a stream, and
     `UpstreamFailed` for any other response.

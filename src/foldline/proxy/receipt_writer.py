@@ -1,9 +1,9 @@
 """Makes the receipt of an exchange: what the request cost, and what the client's own request would have cost.
 
-The figures for the client's own request are computed from the previous receipt. Between two folds, the request that was
-sent and the client's own request grow by the same number of tokens. If a fold was made since the previous receipt, the
-growth is estimated from the number of bytes. The cache is assumed to hold everything that the client's previous request
-would have left in the cache.
+The client's own request is the request as the client made it, before foldline folded it. Its figures are computed from
+the previous receipt. Between two folds, the request that was sent and the client's own request grow by the same number
+of tokens. If a fold was made since the previous receipt, the growth is estimated from the number of bytes. The cache is
+assumed to be as if foldline had never folded a request.
 """
 
 from __future__ import annotations

@@ -66,8 +66,9 @@ def first_difference(before: bytes, after: bytes, format: Format) -> Difference 
 
 
 def _fields(format: Format) -> dict[str, tuple[str, ...]]:
-    """For each kind of field (tools, system, settings), the names of its fields, in the order in which a cache compares
-    them.
+    """The names of the request fields that hold the tools, the system text and the settings.
+
+    They are in the order in which a cache compares them.
     """
     return {"tools": _TOOLS, "system": (format.system_key,), "settings": _SETTINGS.get(format.name, ())}
 
@@ -130,7 +131,8 @@ def _field_bytes(scan: BodyScan, key: str) -> bytes:
 def repeated_share(before: bytes, after: bytes, format: Format) -> float:
     """The share of the previous request that is still in the newer request, computed from the number of bytes.
 
-    A changed field is still in the request, except for the part that changed. A changed message is not.
+    In a field that changed, the unchanged beginning and end count as still in the request. A message that changed does
+    not count at all.
     """
     try:
         old, new = scan_body(before, format.list_key), scan_body(after, format.list_key)

@@ -27,8 +27,8 @@ KILL_S = 45
 def fork_workers(count: int) -> int | None:
     """Fork the workers. In a worker, returns its index. In the parent, returns None after all workers have stopped.
 
-    Raises `SystemExit` in the parent if the first workers end with an error of their own, for example because the
-    ledger cannot be opened. If the parent receives SIGTERM or SIGINT, it stops all workers.
+    If a worker fails directly after the start, for example because it cannot open the ledger, the parent stops all
+    workers and raises `SystemExit`. If the parent receives SIGTERM or SIGINT, it stops all workers.
     """
     return _WorkerParent(count).run()
 

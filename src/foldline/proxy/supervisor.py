@@ -25,7 +25,7 @@ STOP_S = 15.0
 class Supervisor:
     """Runs one process on a socket until `stop` is called.
 
-    `command` returns the command to run; its argument is the file descriptor of the socket.
+    `command` is a function that takes the file descriptor of the socket and returns the command to run.
     """
 
     def __init__(self, bound: socket.socket, command: Callable[[int], Sequence[str]]) -> None:

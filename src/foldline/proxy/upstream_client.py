@@ -78,9 +78,10 @@ class UpstreamClient:
 
 
 def environment_proxy(origin: URL) -> URL | None:
-    """The proxy that the environment names for an address; None if there is none.
+    """The HTTP proxy through which the provider at `origin` is reached; None if it is reached directly.
 
-    `HTTPS_PROXY` and `HTTP_PROXY` name proxies. `NO_PROXY` lists the hosts that are reached without a proxy.
+    The environment variables `HTTPS_PROXY` and `HTTP_PROXY` hold the addresses of HTTP proxies. `NO_PROXY` lists the
+    hosts that are reached directly.
     """
     address = getproxies().get(origin.scheme)
     if not address or proxy_bypass(f"{origin.host}:{origin.port}"):

@@ -25,7 +25,7 @@ CALL_CHARS = 2000
 
 
 class CallResult(NamedTuple):
-    """A message with results of calls that match, and the message with these calls."""
+    """A message with tool results, and the message with the calls of these results. The calls match the query."""
 
     call: Document
     result: Document
@@ -40,9 +40,9 @@ def call_results(
 ) -> list[CallResult]:
     """The results in `docs` whose calls contain a term in `wanted`.
 
-    `scores` do not include the scores of neighbours. Only the calls of the best messages are looked up: those with the
-    highest `scores`, and those with the highest scores when the scores of neighbours are added. So a call that is near
-    a strong match is found, even if many messages match better than this call.
+    `scores` has each message's own score. Only some calls are read: those of the replies with the best own scores, and
+    those of the replies with the best results of `ranking.add_neighbour_scores`. So a call near a strong match is
+    found, even if many messages match better than this call.
     """
     replies = [at for at, doc in enumerate(docs) if scores[at] > 0 and not doc.is_prompt]
     orders = (scores, ranking.add_neighbour_scores(docs, scores))

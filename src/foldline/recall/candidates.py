@@ -1,8 +1,8 @@
 """Finds the messages that may answer a query, and scores them.
 
-The database looks up the query's terms (`text_index.py`), then the terms that the best matches share. The best matches
-are read with their neighbours and scored (`ranking.py`). No message is shown or shortened here; that is done in
-`passages.py`.
+The database looks up the query's terms (`text_index.py`). Then it looks up the terms that several of the best matches
+contain, because an answer may not use the words of the query. The best matches are read with their neighbours and
+scored (`ranking.py`). No message is shown or shortened here; that is done in `passages.py`.
 """
 
 from __future__ import annotations

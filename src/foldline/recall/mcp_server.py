@@ -22,16 +22,15 @@ INSTRUCTIONS = (
 )
 
 NOTED = "Noted: it is done at the end of this turn."
-"""The answer to a call of an observed tool. The server does nothing else: `foldline watch` sees the call and acts on
-it.
-"""
+"""The answer to a call of a tool in `observed_tools` (see `server`)."""
 
 
 def server(session: ToolSession, observed_tools: Sequence[Mapping[str, Any]] = ()) -> Server[Any]:
     """An MCP server with the tools of one session and with `observed_tools`.
 
-    The server confirms a call of an observed tool, but does not run it. Other calls run one after the other, because a
-    session is one conversation.
+    A tool of `observed_tools` is offered, but not run: the server only confirms each call. `foldline watch` sees the
+    call and acts on it. Calls of the session's own tools run one after the other, because a session is one
+    conversation.
     """
     try:
         import mcp_types as types  # noqa: PLC0415  # an extra

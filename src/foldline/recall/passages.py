@@ -134,7 +134,10 @@ class PassageBuilder:
                 left -= more
 
     def _beside_a_match(self, chosen: Sequence[int]) -> list[int]:
-        """The chosen messages that belong to a passage in which at least one message matches."""
+        """The messages in `chosen`, without the passages in which no message matches.
+
+        A message that does not match may have been chosen because its neighbours match.
+        """
         docs, own = self.known.docs, self.known.own_scores
         matching = {docs[at] for at in chosen if own[at] > 0 or docs[at].id in self.known.exact}
         passages = self._grouped([docs[at] for at in chosen])

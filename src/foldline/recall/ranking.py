@@ -146,10 +146,10 @@ def score_documents(docs: Iterable[Document], matched: Mapping[int, float]) -> l
 
 
 def add_neighbour_scores(docs: Sequence[Document], scores: Sequence[float]) -> list[float]:
-    """The score of each message plus the scores of its neighbours, weighted by distance.
+    """Each message's score, combined with the scores of its neighbours. Near neighbours count more than distant ones.
 
-    `docs` are sorted by position and may have gaps. The squares of the scores are summed, so that many weak
-    neighbours do not outweigh one strong match.
+    `docs` are sorted by position and may have gaps. A combined score is the square root of the sum of the squared
+    scores, so that many weak neighbours do not outweigh one strong match.
     """
     before, after = _neighbour_squares(docs, scores)
     return [sqrt(score * score + left + right) for score, left, right in zip(scores, before, after, strict=True)]
@@ -253,12 +253,12 @@ def full_matches(term_sums: Sequence[float]) -> set[int]:
 def worth_showing(
     docs: Sequence[Document], own: Sequence[float], scores: Sequence[float], long_chars: int, full: Collection[int]
 ) -> tuple[list[int], list[int]]:
-    """The messages to show, best first, and the long replies among them that are shown at length.
+    """The messages to show, best first, and those of the long replies and tool results that get a long excerpt.
 
-    Messages are given as indexes into `docs`. `own` do not include the scores of neighbours. A message that does not
-    contain a match is shown only if it is short. It must also be between matches or beside a match of the same turn. A
-    message without text is never shown. `full` are the full matches. They are shown even if their scores are low, and
-    they are the first that are shown at length.
+    Messages are given as indexes into `docs`. `own` has the scores without the scores of neighbours. A message without
+    a match is shown only between matches or beside a match of the same turn. A reply or tool result without a match
+    must also have at most `long_chars` characters. A message without text is never shown. `full` are the full matches.
+    They are shown even if their scores are low, and they are the first that get a long excerpt.
     """
     best = max(scores, default=0.0)
     between = map(min, *_neighbour_squares(docs, own))
@@ -281,8 +281,8 @@ def choose(
 
     `order` has the messages that are worth showing, best first. The messages are tried in this order. Chosen messages
     that are in the same passage count as one result. A message is skipped if it would raise the number of results above
-    `results`, or the sum of the costs above `budget`. So later messages can still be added to a passage that is already
-    shown.
+    `results`, or the sum of the costs above `budget`. The messages after it are still tried, because a later message
+    may cost less, or may belong to a passage that is already shown.
     """
     shown: set[int] = set()
     chosen: list[int] = []

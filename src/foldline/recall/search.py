@@ -49,7 +49,7 @@ class RecallQuery:
 
     def __post_init__(self) -> None:
         check_type(self.query, str, "a query", hint='recall("which port?")')
-        check_type(self.tokens, int, "tokens", hint="pass the largest number of tokens of the answer")
+        check_type(self.tokens, int, "tokens", hint="pass how many tokens the answer may have")
         if self.results < 1:
             raise InputError(f"{self.results} results are too few", hint="ask for at least one")
         if self.tokens < LEAST_TOKENS:

@@ -2,7 +2,7 @@
 
 A tokenizer for prose does not work for code. `getUserId`, `get_user_id` and `user id` must match. A path must be found
 by its file name, and a commit by its short id. Chinese words must be found although no spaces separate them. So
-foldline computes the terms itself, and both databases index only these terms.
+foldline computes the terms itself. SQLite and PostgreSQL index only these terms.
 
     >>> terms("She parsed getUserId in src/user_store.py")
     ['pars', 'getuserid', 'get', 'user', 'id', 'src', 'userstore.py', 'stor', 'py']

@@ -47,7 +47,7 @@ def _scope_seed(kind: str, id_: int) -> int:
 
 
 def index_numbers(owner: int, segment: int, text: str) -> str:
-    """All index numbers of a message, in a syntax that both databases accept."""
+    """All index numbers of a message, in a syntax that SQLite and PostgreSQL accept."""
     found, seeds = checksums(text), (_scope_seed("owner", owner), _scope_seed(_SEGMENT, segment))
     return "{" + ",".join([str((sum_ ^ seed) & _MASK) for seed in seeds for sum_ in found]) + "}"
 
@@ -96,7 +96,7 @@ class TextIndex:
 
 
 class IndexReader:
-    """Reads the index of one ledger, on one connection. Only messages of the stores' owners are read.
+    """Reads the index of one ledger, on one connection. Only messages of the owners of `stores` are read.
 
     If `segments` are given, the reader reads one branch, which consists of these segments.
     """
@@ -205,9 +205,10 @@ def _marks(count: int) -> str:
 
 
 def _among(connection: Connection, sql: str, values: Values, wanted: Sequence[int]) -> Iterator[Values]:
-    """The rows of a query that ends with the name of a column.
+    """The rows in which a column has one of the values in `wanted`.
 
-    The query is completed by `IN (…)` with the values in `wanted`. The values are passed in batches.
+    `sql` is a query that ends with the name of this column. It is run once for each batch of values, with `IN (…)` at
+    its end.
     """
     for start in range(0, len(wanted), BATCH):
         batch = wanted[start : start + BATCH]

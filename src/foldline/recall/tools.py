@@ -234,7 +234,7 @@ def _check_arguments(tool_: ContextTool, given: Mapping[str, Any]) -> dict[str, 
             continue
         kind = tool_.properties[name]["type"]
         if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
-            raise InputError(f"{name} must be a {kind}", hint=f"not {json.dumps(value, default=str)[:60]}")
+            raise InputError(f"{name} must be of type {kind}, not {json.dumps(value, default=str)[:60]}")
         found[name] = value
     return found
 

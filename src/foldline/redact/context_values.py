@@ -192,7 +192,10 @@ def _is_host(value: str) -> bool:
 
 
 def _passes(value: str, check: str) -> bool:
-    """Whether a value passes the check of its row. Placeholders and paths never pass."""
+    """Whether a value passes a check. `check` is a key of `_CHECKS`; with any other key, the value passes.
+
+    Placeholders and paths never pass.
+    """
     if is_placeholder(value) or is_path(value):
         return False
     passes = _CHECKS.get(check)
@@ -202,7 +205,7 @@ def _passes(value: str, check: str) -> bool:
 def _is_encoded_login(value: str) -> bool:
     """Whether a Base64 text contains a user and a password, as in the header `Authorization: Basic`.
 
-    The text may have lost its end.
+    The end of the Base64 text may be missing.
     """
     whole = value.rstrip("=")
     return b":" in b64decode(whole[: len(whole) // 4 * 4])

@@ -86,7 +86,7 @@ def _starts_word(text: str, at: int) -> bool:
 class _KeyReader:
     """Finds the ends of keys in a text.
 
-    The positions of keys must be passed in ascending order, so that the text is read about once.
+    The positions of keys must be passed in ascending order, because a search reuses the results of earlier searches.
     """
 
     def __init__(self, text: str) -> None:

@@ -323,8 +323,9 @@ def _is_value_without_sign(text: str, start: int, quote: str, *, strong: bool) -
 def _ends_argument(text: str, at: int, start: int) -> bool:
     """Whether `name=value` is an argument of a command or a line of a configuration, so that the value is complete.
 
-    `at` is the position of the name, and `start` is the position of the value. The value must end the line or precede
-    an option. It must also end with a digit, or its name must follow a dot, as in `db.password=…`.
+    `at` is the position of the name, and `start` is the position of the value. Two conditions must hold. First, the
+    value is followed by the end of the line, or by an option. Second, the last character of the value is a digit, or
+    there is a dot before the name, as in `db.password=…`.
     """
     found = _ARGUMENT_VALUE.match(text, start)
     return found is not None and (text[found.end() - 1].isdigit() or text[at - 1 : at] == ".")

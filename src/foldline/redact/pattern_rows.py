@@ -60,8 +60,8 @@ def row(  # noqa: PLR0913
     """A row of a table. `marks` and `words` are lists whose items are separated by `|`.
 
     If `near` is true, the mark is near the match and not inside it. If the marks are frequent in ordinary texts, give
-    a `probe`. A probe is a pattern that matches a part of every match, and that is rarer in ordinary texts than the
-    marks. The probe should start with a fixed character.
+    a `probe`: a pattern that is searched for instead of the marks. Each match of `pattern` must contain a match of the
+    probe. The probe should match in few ordinary texts, and should start with a fixed character.
     """
     return ContextPattern(
         kind,

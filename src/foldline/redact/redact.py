@@ -77,14 +77,14 @@ _LEAST_CHARS = 3
 
 
 class ResultMemory:
-    """The results of a function from text to text, for the texts that were used last.
+    """Remembers the results of a function that takes a text and returns a text, for the texts that were used last.
 
     During a fold, the same text is redacted for the facts, for the transcript that a digester gets, and for the digest.
     A text may contain secrets, so only its hash is stored, together with the result.
 
     The oldest results are forgotten if there are more than `max_entries`, or if the remembered results have more than
-    `max_chars` characters. A result that equals its text counts as 0 characters. If the function is idempotent, each
-    result is also remembered as its own result.
+    `max_chars` characters. A result that equals its text counts as 0 characters. If `is_idempotent` is true, the
+    function must return its own results unchanged; it is then never called for a result that is remembered.
     """
 
     def __init__(self, *, max_entries: int, max_chars: int, is_idempotent: bool = False) -> None:

@@ -120,7 +120,8 @@ class UnassignedValues:
     def find(self, at: int, rest_end: int, *, strong: bool, prose: bool) -> tuple[int, int] | None:
         """The span of the value that belongs to the name at `at`; None if there is no value, or if it is no secret.
 
-        `rest_end` is the end of the identifier that contains the name.
+        `rest_end` is the end of the identifier that contains the name. `strong` says that the name alone is a clear
+        sign of a secret, like `password`. `prose` says whether the value may be in a sentence.
         """
         text = self.text
         after = text[rest_end : rest_end + 1]

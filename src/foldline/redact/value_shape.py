@@ -164,7 +164,7 @@ def is_dense(text: str) -> bool:
 
 
 def is_key(text: str) -> bool:
-    """Whether a value is certainly a random key, even if its name is only `key`."""
+    """Whether a value is certainly a random key. For values with the name `key`, which is often not a secret's name."""
     return is_dense(text) and _WORD_FIRST.match(text) is None
 
 

@@ -42,9 +42,9 @@ def words_of(lower: str) -> set[bytes]:
 def mark_words(mark: str) -> tuple[bytes, ...]:
     """The words in a mark, the longest first.
 
-    A word of a mark may be only a part of a word in a text. For example, the mark `net user` occurs in `subnet users`.
-    A blank before a word means that the word begins there in every text with the mark. A blank after a word means that
-    the word ends there. A single letter is left out unless it has a blank on both sides.
+    A mark may begin or end inside a word of a text. For example, the text `subnet users` contains the mark `net user`.
+    If a returned word begins with a blank, a word of the text must begin there. If it ends with a blank, a word of the
+    text must end there. A single letter is left out unless it has a blank on both sides.
 
     >>> mark_words("net user"), mark_words("earer "), mark_words("://")
     ((b' user', b'net '), (b'earer ',), ())
@@ -86,7 +86,7 @@ class WordIndex:
         """
 
     def add(self, marks: Iterable[bytes]) -> None:
-        """Add the words of a mark, as `mark_words` returns them. Each item of `marks` is one word."""
+        """Add words of marks to the index. `marks` holds such words, as `mark_words` returns them, not whole marks."""
         for mark in marks:
             if mark.startswith(b" ") and mark.endswith(b" "):
                 self._whole.add(mark.strip())

@@ -146,7 +146,7 @@ def _check(rendered: Rendered, max_tokens: int | None, extra: Mapping[str, Any])
                 f"{key!r} comes from the session's messages", hint="add the message to the session instead"
             )
     if max_tokens is not None:
-        check_type(max_tokens, int, "max_tokens", hint="pass the largest number of tokens of the reply")
+        check_type(max_tokens, int, "max_tokens", hint="pass how many tokens the reply may have")
     limits = [max_tokens, *(extra.get(name) for name in _LENGTH_FIELDS), _config(extra).get("max_output_tokens")]
     max_tokens = next((limit for limit in limits if isinstance(limit, int)), None)
     if max_tokens is not None and max_tokens <= 0:
