@@ -219,8 +219,8 @@ def _largest_refusal(
 ) -> dict[str, Any]:
     """The fields of a `Replay` about the largest refused request.
 
-    Each refusal is given with the index of the recorded reply to the refused request. `numbers` are the numbers of the
-    messages in the file.
+    `refusals` are the requests that the replay refused: the error, and the index in `messages` of the reply that the
+    recorded session has at this place. `numbers` are the numbers of the messages in the file.
     """
     if not refusals:
         return {}

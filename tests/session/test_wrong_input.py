@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a pair": (("user", "hi"), "not a message: .'user', 'hi'.: write"),
     "one event of a stream": (
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}},
-        "'content_block_delta' is one event of a streamed reply: add the stream itself, or the list of all its events",
+        "'content_block_delta' is one event of a streamed reply: add the whole stream, or the list of all its events",
     ),
     "one chunk": (
         {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "x"}}]},

@@ -94,7 +94,7 @@ class DigestPrompt:
 
 
 def sections_prompt(scope: DigestScope = SESSION) -> DigestPrompt:
-    """The prompt for the documented sections."""
+    """The prompt that asks for a digest with the sections `HEADINGS`."""
     template = f"{scope.frame}{{carried}}\n\n<scrollback>\n{{messages}}\n</scrollback>\n\n{_TEMPLATE}{{limit}}"
     return DigestPrompt(system=CONDENSER_BRIEF, template=template)
 

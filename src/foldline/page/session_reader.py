@@ -134,7 +134,7 @@ class RemovedSpan(NamedTuple):
 
 
 def removed_spans(marks: Iterable[LogEntry]) -> list[RemovedSpan]:
-    """The spans in which notes were not in the view, oldest first."""
+    """The times for which notes left the view: one `RemovedSpan` for each removal of a note, oldest first."""
     spans: list[RemovedSpan] = []
     for entry in marks:
         if entry.kind == "unpin" and entry.body.get("removed") is not None:

@@ -271,9 +271,7 @@ class ClientConversation:
         return Alignment(len(history), self.chain.after_notes(place), places, before)
 
     def shared_alignment(self, history: ClientHistory) -> Alignment | None:
-        """Where the session has the messages that a request shares with the last request; None if there are no such
-        messages.
-        """
+        """The alignment of the messages that the previous request also had; None if there are no such messages."""
         shared = history.scan.shared
         if shared <= history.lead or shared > len(self.places):
             return None

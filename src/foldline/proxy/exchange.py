@@ -126,7 +126,7 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": body})
 
     async def respond(self, body: bytes | AsyncIterator[bytes]) -> None:
-        """Send the request to the provider and its response to the client."""
+        """Send the request to the provider, and the provider's response to the client."""
         base = self.parent.upstreams.choose(self.call.vendor if self.call else None, self.headers)
         url = target(base, self.path, self.scope.get("query_string", b"")) if base is not None else None
         if url is None:

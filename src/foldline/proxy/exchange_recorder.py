@@ -140,7 +140,7 @@ class ExchangeRecorder:
         return make_receipt(ticket, conversation, usage, window=self.settings.policy.window_tokens or 0)
 
     def _tied(self, ticket: Ticket, conversation: ClientConversation, reply: list[Message]) -> list[Message]:
-        """The messages of the reply, each with the identity of the view that was sent to the model."""
+        """The messages of the reply, each with the `ViewIdentity` of the view that was sent to the model."""
         state = conversation.session.state
         own = state.identity().extension if is_unfolded(state, conversation.start) else UNKNOWN_VIEW
         return tie_replies(reply, ticket.identity or own)

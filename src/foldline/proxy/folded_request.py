@@ -1,7 +1,7 @@
 """Writes the request for a folded session. The digest and kept messages replace the folded part of the history.
 
-Everything else is copied from the client's request: all other fields, and every message after the cut that the view
-shows unchanged. So between two folds, the request only grows at its end, as the client's request does.
+All other fields are copied from the client's request. The messages after the cut are also copied from it, except for
+those that the view changes. So between two folds, the request only grows at its end, as the client's request does.
 """
 
 from __future__ import annotations

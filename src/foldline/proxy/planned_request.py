@@ -75,7 +75,7 @@ class Ticket:
             self._entered.in_flight += 1
 
     def leave(self) -> None:
-        """Undo `enter`. Later calls have no effect."""
+        """Undo `enter`. If `leave` is called again, nothing happens."""
         if self._entered is not None:
             self._entered.in_flight -= 1
             self._entered = None
@@ -198,9 +198,10 @@ class RequestPlanner:
     def write(self, ticket: Ticket) -> None:
         """Add the new messages of a request to its session.
 
-        If the client changed an earlier message, this message and all later messages are written to a new branch. If
-        the client changed only a reply that it had not sent back before, no branch is made: the client's version
-        replaces the recorded reply.
+        If the client changed an earlier message, this message and all later messages are written to a new branch.
+
+        A newly recorded reply is an exception, as long as no request of the client has contained it. If this request
+        contains another version of the reply, that version replaces the recorded reply.
         """
         self.catch_up(ticket)
         conversation, located = ticket.conversation, ticket.located

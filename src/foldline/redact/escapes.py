@@ -83,7 +83,7 @@ class VisibleText:
 
 
 def has_unseen(text: str) -> bool:
-    """Whether a text may contain something that `VisibleText` removes or masks."""
+    """Whether a text may contain unseen characters, or placeholders of redacted values. `VisibleText` replaces both."""
     return REDACTED in text or _has_codes(text)
 
 

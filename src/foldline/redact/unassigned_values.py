@@ -157,7 +157,7 @@ class UnassignedValues:
         return self._in_prose(at, rest_end) if (prose and after in " '’:：は?()*,\t") or not after.isascii() else None
 
     def _in_prose(self, at: int, rest_end: int) -> tuple[int, int] | None:
-        """The span of a password in a sentence, in the configuration of a router, or directly after its name."""
+        """The span of a password in a sentence, in the configuration of a router, or directly after the word for it."""
         text = self.text
         config = _TYPED_IN_CONFIG.match(text, rest_end)
         if config and (looks_typed(config["value"]) or looks_random(config["value"])):

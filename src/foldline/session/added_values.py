@@ -179,7 +179,7 @@ def _check_message(value: Mapping[str, Any], *, alone: bool) -> None:
         )
     if alone and stream_format(value) not in ("", "gemini"):
         what = f"{value.get('type') or value.get('object')!r} is one event of a streamed reply"
-        raise InputError(what, hint="add the stream itself, or the list of all its events")
+        raise InputError(what, hint="add the whole stream, or the list of all its events")
     if role is None and set(value) <= {"content", "name", "text"}:
         raise InputError("the message has no role", hint='add "role": "user", "assistant", "system" or "tool" to it')
     if role == "tool" and set(value) <= {"role", "content", "name"} and not isinstance(value.get("content"), list):

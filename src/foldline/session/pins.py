@@ -1,7 +1,8 @@
 """Pins of a session: messages that no fold may remove from the view.
 
-A pinned text is added as a note. If the view does not show a pinned message, a note repeats the message. Such a note is
-in the view only because it is pinned, so it leaves the view after its pin was removed. The note stays in the record.
+To pin a text, the text is added as a note. To pin a message that is no longer in the view, a note with the text of the
+message is added, and this note is pinned. If the pin of a note is removed, the note leaves the view, but it stays in
+the record.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Preview:
 
 
 class RewriteCost(NamedTuple):
-    """What the next request pays again after a change of the view that is not a fold."""
+    """What the next request pays again because a note was removed from the view, or because a fold was undone."""
 
     tokens: int
     """Tokens that the next request writes to the provider's cache because of the change."""
@@ -134,7 +134,7 @@ class LastRequest(NamedTuple):
         return self.reply >= (fold.made_at if fold is not None else 0)
 
     def cache_of(self, state: State, cache: CacheState) -> CacheState:
-        """The state of the prompt cache for the view of `state`. `cache` is the state for the request itself."""
+        """Whether the prompt cache holds the view of `state`, if `cache` says whether it holds this request."""
         return "unsent" if cache == "warm" and not self.has_fold_of(state) else cache
 
 

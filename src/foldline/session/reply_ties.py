@@ -1,7 +1,7 @@
 """Stores the view that each reply answers, so that the usage and thinking of a reply are not used for another view.
 
-Consecutive messages of the model may be several replies, or one reply in several messages. So a reply that has no id
-gets one, unless the messages before it show that a new reply begins.
+Consecutive messages of the model may be several replies, or one reply in several messages. To tell them apart, a reply
+without an id gets an id. If the messages before the reply already show that a new reply begins, it gets no id.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class ReplyTies:
     def view(self) -> ViewIdentity | None:
         """The identity of the view that the next reply answers: the last view that the caller got, or None.
 
-        If other messages came after a reply to that view, the view is extended by all messages that were added after
-        the caller got the view.
+        If that view was already answered, and other messages were added after the answer, the result is the identity of
+        a longer view (see `ViewIdentity.extension`).
         """
         return self._view.extension if self._has_grown and self._view is not None else self._view
 
@@ -84,10 +84,10 @@ class ReplyTies:
     def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State, changed_at: int) -> None:
         """Store in each reply the view that it answers, and an id if the reply needs one.
 
-        The view is stored only if the reply has usage, or thinking that the provider binds. The first reply answers the
-        view `answered` or, if that is None, the last view that the caller got. If the caller adds messages and another
-        reply without getting a new view, that reply is assumed to answer the last view, extended by these messages.
-        `changed_at` is `Snapshot.changed_at` before the messages are added.
+        The view is stored only if the reply has usage, or if the provider binds thinking to its prefix. The first reply
+        answers the view `answered` or, if that is None, the last view that the caller got. If the caller adds messages
+        and another reply without getting a new view, that reply is assumed to answer the last view, extended by these
+        messages. `changed_at` is `Snapshot.changed_at` before the messages are added.
         """
         is_answered = self._is_answered
         reply = state.timeline.messages[-1].meta.reply if is_answered and state.timeline.messages else None
@@ -133,8 +133,8 @@ def _begins_reply(state: State) -> bool:
 def _reply_id(messages: Sequence[Message], index: int, answered: ViewIdentity, state: State) -> str:
     """The id for the reply `messages[index]`, which has no id. `messages` are all messages that are added now.
 
-    The id is derived from the view `answered`. But if the message before the reply is the reply's reasoning item, the
-    reply gets the id of that item, even if the caller got a view after that item was added.
+    The id is derived from the view `answered`. There is one exception: if the message before the reply is the reasoning
+    item of the reply, the reply gets the same id as that item.
     """
     if grammar_of(state.setup.format).reasoning_followed and not has_thinking(messages[index]):
         earlier = chain(reversed(messages[:index]), reversed(state.timeline.messages))

@@ -500,7 +500,7 @@ class Session:
         check_type(length, int, "length", hint="pass a number of messages")
         if not 0 <= length <= len(self):
             raise InputError(
-                f"the session has {len(self)} messages, not {length}", hint="pass a length from 0 to that number"
+                f"the session has {len(self)} messages, not {length}", hint=f"pass a length from 0 to {len(self)}"
             )
         self._change(lambda entry: self.record.move(length, entry))
 

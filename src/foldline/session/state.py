@@ -107,7 +107,7 @@ class State:
         return Version(len(self.timeline.messages), self.snapshot.version.entry)
 
     def follow(self, version: Version, **changes: Any) -> None:
-        """Update the snapshot after a log entry that changes only the snapshot."""
+        """Replace fields of the snapshot (`changes`) and its version after a log entry."""
         self.snapshot = replace(self.snapshot, version=version, **changes)
 
     def size(self, message: Message) -> int:
@@ -169,7 +169,7 @@ class State:
         return view_key(fold, setup.model.name, setup.format, setup.counter.name, setup.framing.name)
 
     def _binding_with(self, fold: Fold | None) -> str:
-        """The binding (see `ViewIdentity.binding`) of a view with this fold in which no message is shortened."""
+        """The `ViewIdentity.binding` of a view that has this fold and no shortened messages."""
         if not self.binds_thinking:
             return ""
         setup = self.setup
@@ -325,7 +325,7 @@ class State:
         return fold
 
     def _without_removed(self, fold: Fold, shared: int, read: Reader) -> Fold:
-        """The fold without the notes that left the view after it was made, and without indexes of another branch."""
+        """The fold without notes that were removed after the fold was made, and without indexes of another branch."""
         fold = replace(fold, removed=tuple([index for index in fold.removed if index < shared]))
         gone = [index for index in fold.carried if index in self.snapshot.removed]
         if not gone:
@@ -350,7 +350,7 @@ class State:
     def _stored_calibration(self, fold: Fold) -> Calibration:
         """The calibration that is stored with the fold.
 
-        If it was stored for another model, only the hidden tokens are kept, because the ratio belongs to a tokenizer.
+        If it was stored for another model, only its field `hidden` is used. The other fields depend on the tokenizer.
         """
         values = {key: value for key, value in fold.learned.items() if key not in {"model", "account", "tools"}}
         if not values:

@@ -85,10 +85,10 @@ def http_body(rendered: Rendered, *, model: Model, definitions: list[Any], max_t
 
 
 def _with_betas(betas: tuple[str, ...], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The request argument that contains the caller's beta flags and the given `betas`.
+    """The request arguments with the flags in `betas` and the caller's beta flags (in `extra`).
 
-    If the caller uses the argument `betas`, the flags are in `betas`; otherwise they are in a header in
-    `extra_headers`. The flags are never in two places, because the SDK ignores `betas` if the header is given, too.
+    If `extra` has an item "betas", the result has all flags in its item "betas". Otherwise, the result has all flags in
+    a header in its item "extra_headers". Flags are never in both items, because the SDK then ignores those in "betas".
     """
     headers = dict(extra.get("extra_headers") or {})
     names = [name for name in headers if name.lower() == BETA_HEADER]
@@ -191,7 +191,7 @@ def tool_fault(definition: Mapping[str, Any], format: str) -> InputError | None:
     found = [key for key in _COMBINATIONS if key in (definition.get("input_schema") or ())]
     if format == "anthropic" and found:
         what = f"Anthropic refuses {found[0]!r} at the top level of the schema of {definition.get('name')!r:.80}"
-        return InputError(what, hint=f"move {found[0]!r} into a property, or describe the rule in words")
+        return InputError(what, hint=f"move {found[0]!r} into a property, or write what it says into a description")
     return None
 
 

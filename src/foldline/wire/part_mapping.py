@@ -116,9 +116,9 @@ def wire_object(wire: Wire | None, format: str) -> dict[str, Any]:
 def request_role(message: Message, base: Mapping[str, Any], loss: LossCollector) -> str:
     """The role of a message in a request.
 
-    If the role in the message's old element (`base`) still fits the message, that role is kept. Otherwise, the role is
-    "user" for a message that has a `kind` (such as a digest or a note), for a tool message, and for a message with an
-    unknown role.
+    `base` is the wire form that the message had before it was edited, or empty. If the role in `base` still fits the
+    message, that role is kept. Otherwise, the role is "user" for a message that has a `kind` (such as a digest or a
+    note), for a tool message, and for a message with an unknown role.
     """
     role = base.get("role")
     if isinstance(role, str) and not message.kind and message.role == ("system" if role == "developer" else role):

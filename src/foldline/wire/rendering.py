@@ -150,9 +150,10 @@ def leading_system(messages: Sequence[Message], target: Format) -> tuple[Message
 
 
 def _is_element(value: Any) -> bool:
-    """True if a wire value is a list element.
+    """True if the wire form of a system message is an element of the message list.
 
-    An element has a field `content` (in Codex, inside `payload`). A Gemini system instruction does not have this field.
+    Such an element has the fields `role` and `content` (in Codex, inside `payload`). A system prompt outside of the
+    list lacks one of them.
     """
     inner = value.get("payload", value) if isinstance(value, Mapping) else None
     return isinstance(inner, Mapping) and "role" in inner and "content" in inner

@@ -100,10 +100,11 @@ def local_digest_text(source: DigestInput, deps: SummarizeDeps, cause: str = "")
 
 
 def quoted_digest_text(source: DigestInput, local: DigestText, max_tokens: int) -> DigestText:
-    """A digest that quotes every message, for a list so small that its local digest has only one line.
+    """A digest that quotes every message, for a list so small that its local digest has only one line below the header.
 
     The quotations are as long as `max_tokens` allows. If even the shortest quotations do not fit, they are still used.
-    If the local digest has more lines below its header, or if a message has no text, the local digest is returned.
+    If the local digest has two or more lines below its header, or if a message has no text, the local digest is
+    returned.
     """
     header, _, body = local.text.partition("\n")
     found = local

@@ -21,7 +21,7 @@ _NOT_OF_THE_REPLY = ("choices", "usage", "object", "obfuscation", "error")
 
 
 class _PartialCallee(PartialObject):
-    """An object in the message that arrives in pieces: a call's `function` or `custom`, a legacy call, or audio."""
+    """A call's `function` or `custom`, a legacy call, or audio, put together from the pieces of a streamed message."""
 
     __slots__ = ("_first",)
 

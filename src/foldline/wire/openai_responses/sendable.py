@@ -57,9 +57,9 @@ _PHASES = ("commentary", "final_answer")
 def sendable_item(item: Any) -> Any:
     """The item in a form that the API accepts; the same object if nothing changes.
 
-    An illegal id is removed. A null field is removed if the API refuses null in it. A missing required field is added.
-    If an item of this type needs an id, the new id is derived from the old id or from the item, so that the same item
-    always gets the same id.
+    An illegal id is removed. If an item of this type needs an id, it gets a new id, which is derived from the old id or
+    from the item, so that the same item always gets the same id. A null field is removed if the API refuses null in it.
+    A missing required field is added.
     """
     if not isinstance(item, dict):
         return item

@@ -155,7 +155,7 @@ class RepairContext:
         return wire is not None and wire.exact and self.own(wire)
 
     def is_rendered(self, part: Part) -> bool:
-        """True for a part that is rendered. Thinking and opaque parts are rendered only in their own format."""
+        """Whether the request contains the part. Thinking and opaque parts are sent only in their own format."""
         return not isinstance(part, Thinking | Opaque) or self.own(part.wire)
 
 

@@ -2,8 +2,8 @@
 
 The history is split after a user message (text or results). The split is as late as possible, but no message after the
 split may refer to a message before the split. The part before the split is stored in repaired form. The rest is
-repaired again at every update. If a new message refers to the stored part (a late result, a repeated id), the whole
-history is repaired again once.
+repaired again at every update. If a new message refers to the stored part (a late result, a repeated id), this update
+repairs the whole history from its start.
 """
 
 from __future__ import annotations

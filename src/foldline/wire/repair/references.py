@@ -1,4 +1,6 @@
-"""The ids (of calls, results and items) by which a later message can refer to the stored part of a history."""
+"""The ids (of calls, results and items) by which a later message can refer to the part of a history that is stored in
+repaired form (see `incremental.py`).
+"""
 
 from __future__ import annotations
 

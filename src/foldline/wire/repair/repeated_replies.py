@@ -30,11 +30,11 @@ def reply_key(message: Message) -> Hashable:
 
     The key consists of the provider's reply id, the item id and the content.
 
-    - With a reply id, the key leaves out thinking, because a view may leave out the thinking of one delivery. A message
-      with only thinking is an exception: its key contains the thinking.
-    - Without a reply id, the message must hold a signature or a server-side call, because these are different in every
-      reply.
-    - A message without a reply id but with an item id has no key: `single_messages` finds repeated item ids.
+    - If there is a reply id, the key leaves out thinking, because a view may leave out the thinking of one delivery. A
+      message with only thinking is an exception: its key contains the thinking.
+    - If there is an item id but no reply id, there is no key: `single_messages` finds repeated item ids.
+    - If there is no id, there is a key only for a message with a signature or a server-side call, because these are
+      different in every reply.
     """
     reply, parts = message.meta.reply, message.parts
     value = message.wire.value if message.wire is not None else None

@@ -21,7 +21,9 @@ from foldline.wire.repair.context import CallSlot, RepairContext, RepairEntry, R
 
 
 class _SlotStack:
-    """A stack of calls, grouped by message. `first` looks in the newest message that has an unanswered call."""
+    """A stack of calls, grouped by message. `first` returns the first unanswered call of the newest message that has
+    one.
+    """
 
     def __init__(self) -> None:
         self.groups: list[tuple[RepairEntry, deque[CallSlot]]] = []

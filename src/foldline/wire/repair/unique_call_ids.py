@@ -63,10 +63,11 @@ def _content_of(slot: CallSlot) -> tuple[str, str]:
 
 
 def _is_repetition(slot: CallSlot, before: CallSlot) -> bool:
-    """True if a call repeats an earlier call: both calls are equal, and so are their results.
+    """True if a call repeats an earlier call. Both calls must be equal, and one of these conditions must be true:
 
-    Within one reply, results with different ranks (see `rank_of`) need not be equal. In different turns, the whole
-    messages must be equal.
+    - The calls are in one reply, and their results have different ranks (see `rank_of`).
+    - The calls are in one turn, and their results have equal parts.
+    - The calls are in different turns. Their results are equal, and the messages with the calls have equal parts.
     """
     one, other = slot.answer, before.answer
     if one is None or other is None or _content_of(slot) != _content_of(before):
