@@ -228,7 +228,7 @@ def check_size(tokens: int, *, most: int | None = None, least: int = 0, covered:
     if tokens < least:
         return f"the digest is too short for what it replaces: {tokens:,} < {least:,}"
     if covered is not None and tokens >= covered:
-        return f"the digest is not smaller than what it replaces: {tokens:,} >= {covered:,}"
+        return f"the digest is not smaller than what it replaces: {tokens:,} >= {covered:,} tokens"
     return ""
 
 
