@@ -207,7 +207,7 @@ class IntegrityFault:
 
 
 def derive(marks: Iterable[LogEntry], head: Head) -> BranchState:
-    """Derive the state of a branch from its own and inherited marks, oldest first. The field `fold` stays None."""
+    """Derive the state of a branch from its log entries (`marks`), oldest first. The field `fold` stays None."""
     marks = tuple(marks)
     folds: list[FoldReference] = []
     undone: list[FoldReference] = []

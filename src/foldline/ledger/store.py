@@ -317,7 +317,7 @@ class Store:
     def unpin(
         self, branch: Branch, name: str, *, removed: int | None = None, mark: int | None = None, op: str = ""
     ) -> Head:
-        """Remove a pin. `removed` is the position of the pinned note, if the note leaves the view together with it."""
+        """Remove a pin. If a pinned note leaves the view together with its pin, `removed` is its position."""
         value = {"name": name} if removed is None else {"name": name, "removed": removed}
         return self._mark(branch, "unpin", lambda _, before: (value, log.position_of(before)), mark, op)
 

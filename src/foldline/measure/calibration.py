@@ -71,7 +71,7 @@ class Calibration:
 
     @property
     def supported_ratio(self) -> float:
-        """The ratio if most of its weight comes from measurements, not from the initial value; otherwise 1."""
+        """The ratio if it depends more on measurements than on its initial value; otherwise 1."""
         return self.ratio if self.estimated > 2 * CREDIT else 1.0
 
     @property
@@ -83,8 +83,8 @@ class Calibration:
         """The calibration after one more usage figure.
 
         `tokens` is the figure, and `estimated` is the estimated size of the messages in the request. The number of
-        hidden tokens is changed only if an error of the estimate cannot explain the difference between the two. The
-        first figures of a session show the hidden tokens best, because their requests are small.
+        hidden tokens is changed only if an error of the estimate cannot explain the difference between `tokens` and
+        `estimated`.
         """
         messages = self.ratio * estimated
         band = messages * (self.uncertainty if uncertainty is None else uncertainty)

@@ -208,8 +208,8 @@ class Expectation(NamedTuple):
     def may_count_twice(self, prompt: int) -> bool:
         """Whether a figure may count the cached tokens of the last request twice.
 
-        This is so if the figure exceeds the expected size by about the last trusted figure, or if no figure was trusted
-        yet.
+        This is so in two cases: no figure was trusted yet, or the difference between the figure and the expected size
+        is about as large as the last trusted figure.
         """
         if self.anchor is None:
             return True

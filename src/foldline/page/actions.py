@@ -49,7 +49,9 @@ class PageActions:
     def preview(
         self, *, through: str = "", before: str = "", force: bool = False, instructions: str = "", **where: str
     ) -> dict[str, Any]:
-        """What a fold would do now. `id` names the preview for `approve`; it is "" if nothing would be folded."""
+        """What a fold would do now. In the answer, `id` is the argument for `approve`, or "" if nothing would be
+        folded.
+        """
         opened = self._session(**where)
         if through:
             before = handle(cut_after(opened.state, parse_handle(through).last))

@@ -42,8 +42,7 @@ class RequestCosts:
     def saving(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The tokens and the money that foldline's folds saved, compared with requests without these folds.
 
-        Compactions by the agent, its client or its provider are in both sets of requests, so their savings are not
-        included.
+        The savings by compactions of the agent, its client or its provider are not included.
 
         If there are receipts of the proxy, the money comes from the receipts. Otherwise, the money is estimated: the
         cost of requests without foldline's folds at the same times, minus the cost of the requests that were sent. The

@@ -233,9 +233,9 @@ class FoldProposal(NamedTuple):
 class ProposalCosts(NamedTuple):
     """The costs of a proposed fold, in the unit of `TokenPrices`.
 
-    `price` is the price of the fold without its savings. `rent` is the cost of sending the removable part once more.
-    `rate` is the price of a token that was already in the last request. `baseline` is the cost of this request in a
-    session without folds.
+    `price` is the price of the fold; savings are not subtracted. `rent` is the cost of sending the removable part once
+    more. `rate` is the price of a token that was already in the last request. `baseline` is the cost of this request in
+    a session without folds.
     """
 
     price: float

@@ -36,8 +36,8 @@ class Load(NamedTuple):
     `usable` is the largest request allowed. `fixed` is the part of the request that no fold can remove: tool schemas,
     memory, and hidden tokens that only the usage shows. `scale` is the number of real tokens per token of the counter,
     as learned from usage. `history` is in the counter's unit. `upper` is the size of the request plus the margin of its
-    estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage. It is given as
-    a share of the estimate. `earned_share` tells how close a fold for cost reasons is; at 1, a fold is due (see
+    estimate; 0 if the size is exact. `margin` is the margin of an estimate that is not based on usage. It is given as a
+    share of the estimate. `earned_share` says whether a fold would save costs; at 1, the fold is due (see
     fold_cost.py).
     """
 

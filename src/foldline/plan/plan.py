@@ -176,7 +176,7 @@ def _goal(rule: Rule | None, policy: Policy, load: Load) -> int:
 
 
 def _bound(rule: Rule, load: Load) -> int:
-    """The highest value at which a rule does not fire."""
+    """The largest value of `Load.value_for` at which a rule does not fire."""
     most = bound(rule, load)
     return int(most) if rule.strict else ceil(most) - 1
 
