@@ -1,4 +1,4 @@
-"""Sessions in memory or on a ledger, and the ledger that they are opened from.
+"""Sessions (in memory or on a ledger), and `open`, which opens a ledger.
 
 ledger = foldline.open("agent.db")
 session = ledger.session("ticket-42", model="claude-sonnet-5")

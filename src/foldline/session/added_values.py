@@ -85,7 +85,7 @@ def _check_hand_made(message: Message) -> None:
 def _is_common_part(part: Any) -> bool:
     """Whether a part is a valid text, a valid call, or a valid result that has only texts.
 
-    Almost all parts are common, and this check takes much less time than `_check_part`.
+    Almost all parts are of these kinds. For them, this check takes much less time than `_check_part`.
     """
     kind = type(part)
     if kind is Text:

@@ -163,7 +163,7 @@ class AsyncSession:
 
     @property
     def skip_reason(self) -> str:
-        """The reason why the last call of `fold` or `preview` folded nothing; "" if it folded."""
+        """The reason why the last call of `fold` or `preview` returned None; "" if it returned a fold or a preview."""
         return self.session.skip_reason
 
     def size(self, message: Message) -> int:

@@ -76,7 +76,7 @@ def current_cancellation() -> Cancellation:
 
 @contextmanager
 def cancelled_by(cancellation: Cancellation) -> Iterator[None]:
-    """Use this cancellation for all calls in the `with` block."""
+    """Make `cancellation` the stop signal of the calls in the `with` block, so that its method `cancel` stops them."""
     token = _CURRENT.set(cancellation)
     try:
         yield

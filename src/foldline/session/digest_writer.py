@@ -105,8 +105,9 @@ class DigestWriter:
     def begin_with(self, origin: DigestWriter, state: State, *, moves: int) -> None:
         """Take over the facts of messages that this session has in common with another session.
 
-        These messages are then not read again. `origin` is the writer of the other session, and `moves` is
-        `Snapshot.moves` of the other session. `state` is the state of this session.
+        These messages are then not read again. `origin` is the writer of the other session. `moves` says how often the
+        other session was shortened to an earlier message (`Snapshot.moves`). Facts that are older than the last of
+        these times are not taken over. `state` is the state of this session.
         """
         known = (origin._facts, origin._before) if origin._moves == moves else ()
         self._facts = next((one for one in known if one is not None and one.end <= len(state.timeline)), None)
@@ -191,8 +192,8 @@ class DigestWriter:
     def _opening(self, state: State) -> Facts | None:
         """The facts of the oldest folded messages and of the current digest; None if only few messages are folded.
 
-        With these facts, only the newest folded messages must still be read. So the first fold after a session was
-        opened takes the same time for any length of the record.
+        They are used for the first fold after a session was opened. The digest stands for the folded messages in the
+        middle, which are then not read. So this fold takes the same time for any length of the record.
         """
         timeline, fold = state.timeline, state.timeline.fold
         start, lead = timeline.cut - NEWEST_READ, timeline.lead
@@ -239,9 +240,9 @@ def _verbatim(state: State, fold: Fold) -> frozenset[int]:
 def _cached_prefix(state: State, digester: Digester | None, leaves: Sequence[int]) -> tuple[Message, ...]:
     """The messages of the current view, if the digest request can begin with them at a lower cost; otherwise ().
 
-    The provider reads the view from its cache. This may cost less than a request that has only the folded messages. A
-    view with thinking is not used. The digest request does not have the session's thinking settings, so the provider
-    would not read the view from its cache.
+    The provider reads the view from its cache. This may cost less than a request that has only the folded messages. If
+    the view has thinking, the result is (): the digest request does not have the session's thinking settings, so the
+    provider would not read such a view from its cache.
     """
     own, policy = state.model, state.policy
     if not policy.digest_shared or digester is None or digester.model != own.name:

@@ -204,7 +204,7 @@ def _previewed_fold(session: Session, preview: Preview, digest: str | None) -> F
 
 
 def check_refold(state: State) -> None:
-    """Raise `InputError` if the fold that was taken back last would remove or shorten a message that is now pinned."""
+    """Raise `InputError` if restoring the fold that was taken back last would remove or shorten a pinned message."""
     fold = state.snapshot.undone
     pinned = [index for index in sorted(state.timeline.pins) if fold is not None and not fold.shows(index)]
     if pinned:

@@ -117,7 +117,7 @@ class FoldQueue:
 
 
 def _link(connection: Connection) -> Any:
-    """The psycopg connection of a ledger connection."""
+    """The psycopg connection that a connection of the ledger uses."""
     return connection.link  # type: ignore[attr-defined]  # a PostgresConnection
 
 

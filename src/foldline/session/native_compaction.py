@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 def fold_at_native_summary(session: Session) -> None:
-    """Fold everything before the newest compaction block, if the block holds a summary and is not folded yet."""
+    """Fold everything before the newest compaction block.
+
+    Does nothing if there is no such block, if the block has no summary, or if this fold was already made.
+    """
     for _ in range(ATTEMPTS):
         state, entry = session.state, session.state.snapshot.version.entry
         if state.compacted_at < state.timeline.cut or _is_folded(state):

@@ -104,10 +104,10 @@ def _can_return(state: State, position: int) -> bool:
 
 
 def _repeat(session: Session, position: int) -> tuple[int, bool]:
-    """The position of a pin or note that repeats the text of the message at `position`, and whether it is a new note.
+    """The position of a message that has the same text as the message at `position`, and whether it is a new note.
 
-    The pin or note is in the view, or it can return to the view (see `_can_return`). If there is none, a note with this
-    text is added.
+    It is a pinned message or a note that the view shows or can show again (see `_can_return`). If there is none, a note
+    with this text is added.
     """
     state, timeline = session.state, session.timeline
     text = "".join(searchable_text(message) for message in session.record.read(position, position + 1))

@@ -72,7 +72,7 @@ class RewriteCost(NamedTuple):
 def removal_cost(state: State, position: int, cache: CacheState) -> RewriteCost:
     """The cost of removing the note at `position` from the view.
 
-    If no reply followed the note, the cost is 0, because no request had text after the note.
+    If no reply followed the note, the cost is 0, because the provider's cache has no text that comes after the note.
     """
     timeline = state.timeline
     start = max(position + 1, timeline.cut)
@@ -134,7 +134,10 @@ class LastRequest(NamedTuple):
         return self.reply >= (fold.made_at if fold is not None else 0)
 
     def cache_of(self, state: State, cache: CacheState) -> CacheState:
-        """Whether the prompt cache holds the view of `state`, if `cache` says whether it holds this request."""
+        """Whether the prompt cache holds the view of `state`: `unsent` if this request had another fold.
+
+        Otherwise the result is `cache`, which says whether the prompt cache holds this request.
+        """
         return "unsent" if cache == "warm" and not self.has_fold_of(state) else cache
 
 
@@ -150,7 +153,7 @@ def last_request(read: Reader, length: int) -> LastRequest:
 
 
 def preview_of(state: State, fold: Fold, record: object, cache: CacheState) -> Preview:
-    """The preview of a complete fold, at the prices of the session's model."""
+    """The preview of a fold that has its digest and its final sizes, at the prices of the session's model."""
     timeline, before, after = state.timeline, fold.before, fold.after
     leaves, entry = left_handles(fold, timeline.fold or Fold(cut=timeline.cut)), state.snapshot.version.entry
     preview = Preview(fold=fold, leaves=leaves, before=before, after=after, entry=entry, record=record, cache=cache)

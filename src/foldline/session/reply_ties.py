@@ -53,9 +53,9 @@ def tie_replies(messages: Iterable[Message], identity: ViewIdentity) -> list[Mes
 class ReplyTies:
     """Remembers the last view that the caller got, and stores the view's identity in the replies that are added next.
 
-    The view is stored only if the reply has usage, or thinking that the provider binds to the messages before it. A
-    reply without an id gets an id that is derived from the view, if the reply could be mistaken for a part of another
-    reply.
+    The view is stored only in replies with usage, and in replies with thinking that the provider accepts only for the
+    same view. If a reply has no id and could be mistaken for a part of another reply, it gets an id, which is derived
+    from the view.
     """
 
     __slots__ = ("_has_grown", "_is_answered", "_view")
@@ -70,10 +70,10 @@ class ReplyTies:
 
     @property
     def view(self) -> ViewIdentity | None:
-        """The identity of the view that the next reply answers: the last view that the caller got, or None.
+        """The identity of the view that the next reply answers; None if the caller got no view.
 
-        If that view was already answered, and other messages were added after the answer, the result is the identity of
-        a longer view (see `ViewIdentity.extension`).
+        This is the last view that the caller got. If this view was already answered and newer messages were added, the
+        next reply answers the view plus all messages that were added since the caller got it.
         """
         return self._view.extension if self._has_grown and self._view is not None else self._view
 
@@ -82,12 +82,11 @@ class ReplyTies:
         self._view, self._has_grown, self._is_answered = view, False, False
 
     def tie(self, messages: list[Message], answered: ViewIdentity | None, state: State, changed_at: int) -> None:
-        """Store in each reply the view that it answers, and an id if the reply needs one.
+        """Store the answered view in the replies that need it (see the class), and an id in the replies that need one.
 
-        The view is stored only if the reply has usage, or if the provider binds thinking to its prefix. The first reply
-        answers the view `answered` or, if that is None, the last view that the caller got. If the caller adds messages
-        and another reply without getting a new view, that reply is assumed to answer the last view, extended by these
-        messages. `changed_at` is `Snapshot.changed_at` before the messages are added.
+        The first reply answers the view `answered`; if `answered` is None, it answers the last view that the caller
+        got. If the caller adds messages and another reply without getting a new view, the other reply is assumed to
+        answer the last view plus these messages. `changed_at` is `Snapshot.changed_at` before the messages are added.
         """
         is_answered = self._is_answered
         reply = state.timeline.messages[-1].meta.reply if is_answered and state.timeline.messages else None

@@ -115,7 +115,7 @@ class Session:
         """
         for call, what in ((listener, "listener"), (clock, "clock")):
             if call is not None and not callable(call):
-                raise ConfigError(f"{what} must be a function, not {type(call).__name__}", hint=f"pass it as {what}=…")
+                raise ConfigError(f"{what} must be a function, not {type(call).__name__}", hint="pass a function")
         self.name, self.listener, self.worker = name, listener, worker
         self.record, self.clock = record or MemoryRecord(), clock
         self.lock = RLock()
@@ -128,7 +128,7 @@ class Session:
         """The stop signal of the fold that is being made by a call of this session."""
         self._ties, self._events = ReplyTies(), ViewEvents()
         self.skip_reason = ""
-        """The reason why the last call of `fold` or `preview` folded nothing; "" if it folded."""
+        """The reason why the last call of `fold` or `preview` returned None; "" if it returned a fold or a preview."""
         self.reload(model=model, policy=policy, tools=tools, format=format, extra_tokens=extra_tokens)
 
     # The state
@@ -183,8 +183,8 @@ class Session:
 
         The values are read in `format`. By default, the format of the values is detected; if it is not clear, the
         session's format is used. `view` is the view that a reply answers, or the identity of that view. The default is
-        the last view that the method `view` returned. The usage of the reply is used only for that view and for views
-        that grew from it. A stream is read to its end; use `stream` if you need its events.
+        the last view that the method `view` returned. The usage of the reply is used only for that view, and for later
+        views that only add messages to it. A stream is read to its end; use `stream` if you need its events.
         """
         rest = self._add(things, format, view, hand_made_messages(things))
         while rest:
@@ -480,7 +480,7 @@ class Session:
         """
         if bool(query) == bool(handle):
             what = "recall takes a query or a handle, not both" if query else "recall needs a query or a handle"
-            raise InputError(what, hint='recall("which port?") or recall(handle="#12")')
+            raise InputError(what, hint='write recall("which port?") or recall(handle="#12")')
         (store, branch), counter = self.record.search_target(), self.state.setup.counter
         if handle:
             found = fetch(store, branch, parse_handle(handle), tokens=tokens, counter=counter)

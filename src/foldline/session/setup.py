@@ -120,8 +120,8 @@ def setup(  # noqa: PLR0913 (all are keyword-only)
     """The setup for stored settings, changed by the arguments that are given.
 
     `tools` replace the stored tools. `definitions` are the tools that the caller gave to the same session object
-    earlier. If another process has stored other tools since then, the size of the larger tools is used. If the policy
-    counts with the model's counter, `counter` replaces the model's counter.
+    earlier. If another process has stored other tools since then, the size of the larger set of tools is used.
+    `counter` replaces the model's token counter. It is not used if the policy chooses another kind of counter.
     """
     if policy is None:
         chosen = Policy(**read_knobs(row["policy"], "the record")) if row else Policy.preset(DEFAULT_POLICY)

@@ -129,9 +129,9 @@ class State:
     def _evidence(self, view: str) -> Evidence | None:
         """What the newest message's usage figures prove about the size of the current view; None if they prove nothing.
 
-        `view` is the identity, as text, of the view that the newest message answers. The usage proves nothing if the
-        current view did not grow from the answered view. If the answered view has the same fold but another model or
-        format, the usage proves nothing except the number of hidden tokens.
+        `view` is the identity, as text, of the view that the newest message answers. The usage proves something only if
+        the current view is the answered view plus newer messages. If the answered view had the same fold but another
+        model or format, the usage proves only how many hidden tokens there are: tokens that belong to no message.
         """
         index, prefix = len(self.timeline) - 1, self.timeline.prefix
         if not view:
@@ -228,9 +228,9 @@ class State:
         return tokens
 
     def _without_bound_thinking(self, fold: Fold) -> dict[int, tuple[Message, int]]:
-        """The stubs of a new fold.
+        """The stubs of a new fold, by index, with their sizes. A stub is shown in place of a kept message.
 
-        A kept message with thinking that is bound to the previous view is replaced by a copy without this thinking.
+        If a kept message has thinking that is bound to the previous view, its stub is a copy without this thinking.
         """
         timeline, stubs, self.unbound = self.timeline, dict(fold.stubs), 0
         if not self.binds_thinking:
@@ -262,7 +262,9 @@ class State:
         return sum(part_tokens(part, self.setup.counter, self.setup.framing) for part in thoughts)
 
     def _latch(self) -> None:
-        """Add the latched rules that fire now. Latched rules stay in force until the next fold."""
+        """Set `latched` to the latched rules that have fired. A latched rule that has fired stays in force until the
+        next fold.
+        """
         fired = gate(self.load(), self.policy, self.latched).fired
         self.latched = tuple([rule for rule in fired if rule.latched])
 
@@ -506,7 +508,7 @@ class State:
         return propose_fold(self.timeline, floor, digest=self.policy.digest_tokens, fixed=self.tools, at=at)
 
     def _earned_share(self, account: FoldAccount) -> float:
-        """How close a fold for cost reasons is (see `FoldAccount.earned_share`); 0 directly after a fold."""
+        """Whether a fold would save costs, as a number (see `FoldAccount.earned_share`); 0 directly after a fold."""
         fold = self.timeline.fold
         is_new = fold is not None and fold.made_at == len(self.timeline)
         return 0.0 if is_new else account.earned_share(self._proposal(self.newest_time), self._prices)

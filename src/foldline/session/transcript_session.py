@@ -1,6 +1,6 @@
 """Makes a session from an agent's session file: its messages, its window, and the size of what is not in the file.
 
-All commands and the page use this module, so that they report the same figures for the same file. The messages of the
+All commands and the web page use this module, so that they report the same figures for a file. The messages of the
 session have the same numbers as in the file. A compaction by the agent becomes a fold. The size of the next request is
 computed from the usage of the last reply. A file rarely holds the system prompt and the tools; their size is the part
 of the reported size that is in no message.
@@ -173,11 +173,12 @@ def append_context(  # noqa: PLR0913 (two are keyword-only)
     shift: int = 0,
     length: int | None = None,
 ) -> None:
-    """Append the messages that the agent added after its last compaction, starting at index `start`.
+    """Append the messages that the agent added after its last compaction: `messages[start:]`.
 
-    `shift` is the number of messages before the cut that are not in the file, because foldline added them as notes.
-    `length` is the length that the session must have. If it has another length, another process has changed the
-    session, and `Conflict` is raised.
+    `compacted` is the number of messages that the agent's compactions removed from its context. `shift` is the number
+    of notes that foldline added to the session before this point; they are not in `messages`. `length` is the length
+    that the session must have. If it has another length, another process has changed the session, and `Conflict` is
+    raised.
     """
     session.refresh()
     if length is not None and len(session) != length:
@@ -198,8 +199,8 @@ def _tied_to_whole_requests(state: State, messages: Iterable[Message]) -> list[M
     """New messages of the agent. Each reply has the identity of the request that the agent sent for it.
 
     The session may show a message in shortened form, but the agent sent the whole message. So the identity holds the
-    size of the whole messages. If it held the size of the shortened messages, the tokens that shortening saves would be
-    counted as a part of the system prompt.
+    size of the whole messages. Otherwise the reported size would seem to include tokens that are in no message, and
+    these tokens would be counted as a part of the system prompt.
     """
     timeline, identity, tied = state.timeline, state.identity(), []
     changed = [at for at in range(timeline.cut, len(timeline)) if timeline.shown[at] is not timeline.messages[at]]

@@ -1,4 +1,4 @@
-"""Emits the events about views: sizes, corrected estimates, prunings, repairs, warnings, and why a fold was skipped."""
+"""Emits the events about views, for example `measured`, `pruned` (results were shortened) and `repaired` (messages)."""
 
 from __future__ import annotations
 

@@ -57,12 +57,13 @@ LATE_SECONDS = 1.5
 def violations(request: Any, format: str = "") -> tuple[Violation, ...]:
     """Every rule that a request breaks.
 
-    The request is a body, a list of wire messages, a list of `Message` values, or a `Rendered`. If a body has any field
-    besides the messages and the system text, the body counts as a whole request. A whole request must have all fields
-    that the provider requires (`model`, and `max_tokens` for Anthropic) and no unknown fields. A body in one of
-    OpenAI's formats may have unknown fields if its model is not from OpenAI, because other servers accept unknown
-    fields. If a whole request is for a model of the format's own vendor, `foldline.testing.provider.judge` checks the
-    request, too, as if it had every beta header.
+    `request` is a body, a list of wire messages, a list of `Message` values, or a `Rendered`.
+
+    A body that has only the messages and the system text is checked for these alone. A body with any other field is
+    checked as a whole request: it must have all fields that the provider requires (`model`, and `max_tokens` for
+    Anthropic) and no unknown fields. In OpenAI's formats, unknown fields are allowed if the model is not from OpenAI,
+    because other servers accept them. If the model is from the format's own vendor, `foldline.testing.provider.judge`
+    also checks the body. It then treats every beta header as given.
 
     >>> violations([{"role": "assistant", "content": "hi"}, {"role": "user", "content": "hello"}], "anthropic")[0].code
     'start'

@@ -42,10 +42,10 @@ OPENAI_SECONDS = 1_800
 class Account:
     """One account at a provider.
 
-    `seal` signs the content that the account sends. Accounts with the same seal belong to one provider, but an account
-    cannot read content that was signed for another account. `models` maps each model name to a window or a
-    `SimulatedModel`. If `models` is given, all other models are unknown. `counter` counts the tokens of a text. With
-    `takes_foreign`, the account accepts signatures and encrypted reasoning that another provider wrote. Use
+    `seal` signs the content that the account sends, together with the account's name. Accounts at one provider have the
+    same seal, but an account refuses content that was signed with another name. `models` maps each model name to a
+    window or a `SimulatedModel`. If `models` is given, all other models are unknown. `counter` counts the tokens of a
+    text. With `takes_foreign`, the account accepts signatures and encrypted reasoning that another provider wrote. Use
     `takes_foreign` for recorded histories. `enforces_binding=False` simulates an old account. An old account accepts
     signed thinking even if the messages before the thinking have changed.
     """
@@ -177,7 +177,7 @@ class Account:
         return self.cache.automatic(model, pieces, minimum=OPENAI_MINIMUM, seconds=seconds, step=STEP)
 
     def output_tokens(self, reply: ScriptedReply, ratio: float = 1.0) -> int:
-        """The tokens of a reply. `ratio` is the factor that converts counted tokens to the model's tokens."""
+        """The tokens of a reply: the tokens that the account's counter counts, multiplied by `ratio`."""
         texts = (reply.text, reply.thinking, *(f"{name} {arguments}" for name, arguments in reply.calls))
         return max(1, sum(self.reader.model_tokens(text, ratio) for text in texts) + 10 * len(reply.calls))
 

@@ -62,7 +62,7 @@ def _is_new_claude(model: str) -> bool:
 
 
 def _ratio(account: Account, model: str) -> float:
-    """The factor that converts counted tokens to the tokens of a model, in prompts and in replies."""
+    """The number of tokens of a model for each token that the account's counter counts."""
     return account.reader.ratio_of("anthropic", is_new_claude=_is_new_claude(model))
 
 

@@ -1,4 +1,6 @@
-"""Judges the parameters of a request to Anthropic's Messages API: lengths, sampling, edits, citations, schemas."""
+"""Judges the parameters of a request to Anthropic's Messages API: token limits, sampling, context management,
+citations and schemas.
+"""
 
 from __future__ import annotations
 

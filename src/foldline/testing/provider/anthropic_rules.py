@@ -156,10 +156,11 @@ def _has_results(message: dict[str, Any]) -> bool:
 
 
 def _check_tool_loop(messages: list[dict[str, Any]]) -> None:
-    """Raise if tool results are sent back in a turn in which neither the first nor the last reply begins with thinking.
+    """Raise if a request ends with tool results, but no thinking begins the first or the last reply of the turn.
 
-    A turn is a series of replies that are separated only by tool results. Without interleaved thinking, the model
-    thinks only at the beginning of a turn. The rule applies only to manual thinking (`thinking.type` is `enabled`).
+    A turn is a series of replies that are separated only by tool results. Thinking in the first reply is enough,
+    because a model without interleaved thinking thinks only at the beginning of a turn. The rule applies only to manual
+    thinking (`thinking.type` is `enabled`).
     """
     number = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), -1)
     if number < 0 or number + 1 >= len(messages) or not _has_results(messages[number + 1]):

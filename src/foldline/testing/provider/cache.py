@@ -1,8 +1,8 @@
 """Simulates the providers' prompt caches: what a request reads from the cache, and what it writes.
 
 Anthropic writes entries only at breakpoints, and looks for entries in at most 20 blocks before each breakpoint. OpenAI
-and Gemini find the longest known prefix without breakpoints. The clock is an argument, so that a test can let time
-pass.
+and Gemini need no breakpoints: they find the longest known prefix. The clock is an argument, so that a test can let
+time pass.
 """
 
 from __future__ import annotations

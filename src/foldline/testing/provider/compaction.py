@@ -1,9 +1,8 @@
 """Native compaction: Anthropic's signed `compaction` block and OpenAI's encrypted `compaction` item.
 
 Such a block replaces the messages that it summarises. Only the provider that wrote the block can read it. Anthropic's
-block must be the first block of the conversation. Thinking in the messages after the block stays valid if the messages
-between the block and the thinking are unchanged. It does not matter whether the thinking was written before or after
-the compaction.
+block must be the first block of the conversation. Thinking in a message after the block stays valid if the messages
+between the block and the thinking are unchanged. This is also true for thinking that is older than the block.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def check_compaction(body: Mapping[str, Any], seal: Seal, account: str) -> Conve
 
 
 def check_compaction_request(body: Mapping[str, Any]) -> None:
-    """Raise for a compaction request with nothing to summarise, or with a turn that is not finished."""
+    """Raise if a request for a compaction has nothing to summarise, or ends with a tool call that has no result."""
     messages = [message for message in body["messages"] if message["role"] != "system"]
     blocks = [block for message in messages for block in blocks_of(message.get("content"))]
     if all(block["type"] == "compaction" for block in blocks):

@@ -125,7 +125,7 @@ def _path(keys: list[str | int]) -> str:
 
 
 class _GeminiTurn:
-    """A content: its role, its parts, and the function calls and function responses among the parts."""
+    """An element of `contents`: its role, its parts, and the function calls and function responses among the parts."""
 
     __slots__ = ("calls", "parts", "responses", "role")
 

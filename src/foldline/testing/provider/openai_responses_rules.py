@@ -217,8 +217,8 @@ def _close_call(calls: dict[tuple[str, str], bool], key: tuple[str, str], *, cha
 def _check_reasoning(items: list[Item], reasoning_of: Mapping[str, str]) -> None:
     """Raise if a reasoning item and its output are separated.
 
-    After a reasoning item, the next item must be an item that the model wrote, or the reference to a stored item. An
-    item that was written with a reasoning item must come after this reasoning item.
+    After a reasoning item, the next item must be an item that the model wrote, or the reference to a stored item.
+    `reasoning_of` maps the id of an item to the id of its reasoning item, which must come before the item.
     """
     present = set[str]()
     for number, item in enumerate(items):

@@ -75,7 +75,7 @@ class PromptReader:
         return PromptPiece(level=level, digest=digest, tokens=tokens, mark=mark.get("ttl", "5m") if mark else "")
 
     def ratio_of(self, format: str, *, is_new_claude: bool) -> float:
-        """The factor that converts counted tokens to a model's tokens; 1 if the account has a counter of its own."""
+        """The number of a model's tokens for each token of the default counter; 1 if another counter was given."""
         return 1.0 if self._counter else token_rules.ratio_of(format, is_new_claude=is_new_claude)
 
     def count(self, text: str) -> int:

@@ -23,9 +23,9 @@ _DISCRIMINATORS = ("type", "role")
 
 
 class TagName(str):
-    """A path element that names the chosen member of a union.
+    """An element of the path to a wrong value: the name of the chosen member of a union.
 
-    Only the paths in Anthropic's errors have elements of this kind.
+    Only Anthropic's error messages have such elements in their paths.
     """
 
     __slots__ = ()

@@ -1,4 +1,7 @@
-"""Counts the tokens of a prompt's pieces: text with a tokenizer, images by their pixels, and the documented framing.
+"""Counts the tokens of a prompt's pieces.
+
+Text is counted with a tokenizer, and images by their pixels. The tokens that a provider adds for each message and each
+tool are added.
 
 The default tokenizer is o200k. If it is not installed, its counts are estimated. Claude's vocabulary is not public. For
 the same text, Claude models before 4.7 need about 1.18 times as many tokens as o200k. Newer Claude models need 1.3
@@ -51,7 +54,7 @@ def default_counter() -> TextCounter:
 
 
 def ratio_of(format: str, *, is_new_claude: bool) -> float:
-    """The factor that converts tokens of o200k to the tokens of a model."""
+    """The number of a model's tokens for each token of o200k."""
     if format != "anthropic":
         return 1.0
     return CLAUDE_47_RATIO if is_new_claude else CLAUDE_RATIO
