@@ -122,6 +122,9 @@ _SESSION_IDS = frozenset(("sessionId", "sessionID", "SessionId", "SessionID"))
 """Names of harmless identifiers in code and logs. Session cookies have the name `sessionid` or `SESSIONID` instead."""
 _KINDS = (("pass", "password"), ("pwd", "password"), ("secret", "secret"), ("token", "token"), ("key", "key"))
 _STRONG = frozenset((*patterns.SECRET_NAMES, *patterns.WHOLE_SECRET_NAMES))
+"""Strong names: names that are a clear sign of a secret, such as `password`. The parameter `strong` of many functions
+says whether the name counts as one of these.
+"""
 _PASSWORD_NAMES = frozenset(("passw", "passphrase", "pwd", "pw", "credential", "passcode", "psk", "pass phrase"))
 """If a word that looks like a password is near one of these names, the word is a password."""
 _WHOLE = frozenset((*patterns.WHOLE_SECRET_NAMES, *patterns.WHOLE_MAYBE_NAMES))
@@ -213,8 +216,9 @@ def _is_plain_key(text: str, at: int) -> bool:
 
 
 def _assigned_value(text: str, at: int, found: re.Match[str], name: str, *, strong: bool) -> tuple[int, int] | None:
-    """The span of the value in an assignment, a flag, a header, or a sentence with `is`; None if the value is no
-    secret.
+    """The span of the value in an assignment, a flag, a header, or a sentence with `is`.
+
+    None if the value is no secret.
     """
     start, quote, sign = found.end(), found["quote"] or found["quote2"] or "", found["sign"]
     scheme = _SCHEME.match(text, start) if text[start : start + 1] in _SCHEME_STARTS else None

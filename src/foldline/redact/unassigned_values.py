@@ -264,7 +264,7 @@ class UnassignedValues:
 
 
 def _is_text_value(value: str, *, strong: bool) -> bool:
-    """Whether the value of an XML element or of a name/value pair is a secret."""
+    """Whether the value of an XML element or of a name/value pair is a secret. For `strong`, see `find`."""
     if (is_placeholder(value) and not _ENCRYPTED.fullmatch(value)) or is_path(value) or MASK in value:
         return False
     if " " in value.strip():
