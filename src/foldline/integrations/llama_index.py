@@ -36,7 +36,7 @@ class FoldlineMemory(BaseMemory):
     def __init__(
         self, session: Session | None = None, *, memory_id: str = "", chat_history: Sequence[Any] = (), **fields: Any
     ) -> None:
-        """`memory_id` and `chat_history` are those of a memory that LlamaIndex has stored in a context."""
+        """`memory_id` and `chat_history` are those of a memory that LlamaIndex stored earlier (in its `Context`)."""
         super().__init__(memory_id=memory_id or uuid4().hex, **fields)
         messages = [ChatMessage.model_validate(each) for each in chat_history]
         self._history = _HISTORIES.find(self.memory_id, lambda: StoredHistory(session or Session(), CODEC, messages))

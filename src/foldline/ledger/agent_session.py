@@ -29,7 +29,8 @@ def add_agent_session(store: Store, session: str, agent_id: str) -> None:
 def agent_session_ids(store: Store, session: str) -> set[str]:
     """The possible ids of a stored session in the agent's log.
 
-    If an id is stored, it is the only one. Otherwise, the ids are derived from the session's name (see `ids_in_name`).
+    If the session has a stored id, the result is only this id. Otherwise, the ids are derived from the session's name
+    (see `ids_in_name`).
     """
     found = next((store.last_event(one, _KIND) for one in store.branches(session) if one.name == MAIN), None)
     return ids_in_name(session) if found is None else {found.body}

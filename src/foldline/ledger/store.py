@@ -199,7 +199,7 @@ class Store:
     def find(self, messages: Sequence[Message]) -> KnownHistory | None:
         """The longest stored history that is the beginning of these messages; None if there is none.
 
-        Traces are compared, so the bytes may differ.
+        Messages are compared by role, kind and content, so their bytes may differ (see `trace`).
         """
         traces = list(accumulate(messages, lambda before, message: trace(self.owner, before, message), initial=ROOT))
         sql = "SELECT segment, position, key FROM messages WHERE owner = ? AND trace = ? ORDER BY id DESC LIMIT 1"
@@ -243,7 +243,7 @@ class Store:
         return self.tx.read(lambda connection: log.read_fold(connection, self.tx.owner, branch.session, folded))
 
     def note(self, branch: Branch, kind: str, body: Any = None, *, mark: int | None = None, op: str = "") -> Head:
-        """Add a note to the log, for example new settings. The caller chooses the kind of the note."""
+        """Add a log entry of the caller's own `kind`, for example for new settings."""
         if kind in RESERVED:
             raise InputError(f"{kind!r} is a reserved kind of entry", hint="choose another kind")
         return self._mark(branch, kind, lambda _, before: (body, log.position_of(before)), mark, op)

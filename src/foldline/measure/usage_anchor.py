@@ -344,7 +344,7 @@ class Gauge:
     def _take_usage_of_another(self, usage: Usage, reply: NewestReply, model: str, evidence: Evidence) -> None:
         """Learn the number of hidden tokens from the usage of a request with another model, format or counter.
 
-        A gauge for these requests decides whether the figure is trusted.
+        Such requests have a gauge of their own (`other`), which decides whether the figure is trusted.
         """
         other = self.other = self.other or replace(self, is_exact=False)
         before = other.anchor

@@ -39,7 +39,7 @@ class CallReader:
         self.counts = Counter(fact.kind for fact in self.found.values())
 
     def read_report(self, call: str, text: str) -> None:
-        """Drop background work that has ended according to the text. `call` is the call as text; "" for a prompt."""
+        """Drop background work if `text` reports its end. `call` is the call that returned `text`; "" for a prompt."""
         if not self.counts["background"]:
             return
         text = f"{call}\n{text}"
