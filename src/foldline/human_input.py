@@ -63,9 +63,14 @@ _CORRECTION = re.compile(
 )
 """Matches the beginning of a prompt that corrects the agent."""
 _CORRECTING_WORDS = re.compile(
-    r"\b(?:i (?:said|told you|asked)|not what i|that'?s (?:wrong|not)|instead of|must (?:not|never))\b", re.IGNORECASE
+    r"\b(?:i (?:said|told you|asked)|not what i|that'?s (?:wrong|not)|instead of|must (?:not|never)|correction"
+    r"|never|always|we decided|from now on|remember (?:that|to)|(?:do not|don'?t) ever|without asking)\b",
+    re.IGNORECASE,
 )
-_IN_CORRECTING_WORDS = ("i said", "i told", "i asked", "what i", "s wrong", "s not", "instead", "must n")
+_IN_CORRECTING_WORDS = (
+    *("i said", "i told", "i asked", "what i", "s wrong", "s not", "instead", "must n", "correction", "ever", "always"),
+    *("decided", "from now on", "remember", "without asking"),
+)
 """Every match of `_CORRECTING_WORDS` contains one of these words. A search for these words is made first, because it is
 faster.
 """
@@ -120,12 +125,12 @@ def is_human_prompt(message: Message) -> bool:
 
 
 def is_correction(text: str) -> bool:
-    """Whether a prompt corrects the agent.
+    """Whether a prompt corrects the agent, or states a rule for the rest of the work.
 
-    A correction is short. It begins like a correction, or contains words that are typical of a correction.
+    Such a prompt is short. It begins like a correction, or contains words that are typical of a correction or a rule.
 
-    >>> is_correction("No, keep the old names."), is_correction("Now test it.")
-    (True, False)
+    >>> is_correction("No, keep the old names."), is_correction("Please never push."), is_correction("Now test it.")
+    (True, True, False)
     """
     if len(text) > _CORRECTION_CHARS:
         return False

@@ -97,3 +97,38 @@ def test_a_prompt_of_thousands_of_short_lines_is_shortened() -> None:
     work.ask("Sort these:\n" + "a\n" * 5_000)
     work.say("Sorted.")
     assert "User: Sort these:" in local_digest(work.messages, cap=6_000, size=len)
+
+
+STATED = {
+    3: "No, that was wrong: use unittest, and the timeout is 45 seconds.",
+    7: "By the way, staging listens on port 8123.",
+    12: "The branch is release/9.2 now.",
+    18: "Please never push without asking me first.",
+    25: "We keep the old API until March, Dana signs off.",
+}
+
+
+@pytest.mark.parametrize("routine", ["yes, go on", "Go on with module {0}, please look at worker_{0}.py too."])
+@pytest.mark.parametrize("turns", [80, 400])
+def test_what_the_user_said_once_outlives_routine_prompts(routine: str, turns: int) -> None:
+    work = Work()
+    for number in range(turns):
+        work.ask(STATED.get(number) or routine.format(number))
+        work.call("bash", "ok line\n" * 30, command=f"cat src/part_{number}.py")
+        work.say(f"Module {number} is done; the parser was the hard part.")
+    digest = local_digest(work.messages, cap=9_000, size=len)
+    assert [text for text in STATED.values() if text not in digest] == []
+
+
+def test_a_pasted_log_in_a_small_digest_leaves_out_no_turn() -> None:
+    log = "\n".join(f"=== step {number}: created metadata {number:08x} in the repository ===" for number in range(120))
+    work = Work()
+    for number in range(12):
+        add_turn(work, number)
+    work.ask(f"It works now, but the line numbers are off:\n{log}")
+    work.say("I look at the numbers.")
+    small, large = (local_digest(work.messages, cap=cap, size=len) for cap in (9_000, 40_000))
+    assert "It works now, but the line numbers are off:" in small
+    assert small.count("=== step") < 120
+    assert shown_turns(small) == ([*range(12)], [*range(12)])
+    assert large.count("=== step") == 120

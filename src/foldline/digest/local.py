@@ -20,7 +20,7 @@ from foldline.digest.extract.facts import Facts
 from foldline.digest.markup import INDENT, REFERENCE, body_of, quote, remove_instructions
 from foldline.digest.shortening import without_code
 from foldline.digest.status import Status
-from foldline.digest.turn_writer import TurnWriter
+from foldline.digest.turn_writer import TurnWriter, longest_prompt
 from foldline.fold import Digest, Loss
 from foldline.placeholders import condensed_messages, without_handles
 from foldline.plan.timeline import handle
@@ -53,7 +53,8 @@ of a heading, and the least room that is used. What the other sections leave is 
 """
 _PROMPTS_SHARE = 0.95
 """The section "Turns" takes more than its share, up to this share of the free room, if the prompts need it. In a large
-digest, the first and the newest prompts are quoted verbatim; in a smaller one, their beginnings are shown.
+digest, the first and the newest prompts are quoted, up to `longest_prompt` characters each; in a smaller one, their
+beginnings are shown.
 """
 MIN_TOKENS = 160
 """A digest of fewer tokens has no sections."""
@@ -175,11 +176,12 @@ class _Sections:
         only_open: bool = False,
     ) -> None:
         status, self.turns = Status(facts, kept), TurnWriter(facts.turns, kept, only_user=only_user)
+        self._longest = 0  # the length to which a prompt is cut
         carryover = Carryover(facts, kept, status.label)
         self._writers: dict[str, Callable[[int, str], list[str]]] = {
             "Earlier digest": lambda room, _: _carried(earlier, room),
-            "Turns": lambda room, _: self.turns.write(room),
-            USER_WORDS: lambda room, _: self.turns.write(room),
+            "Turns": lambda room, _: self.turns.write(room, self._longest),
+            USER_WORDS: lambda room, _: self.turns.write(room, self._longest),
             "Status": lambda room, shown: _fitting(status.lines(shown), room),
             "Plan": lambda room, _: _fitting(status.plan_lines(), room),
             "Files changed": lambda room, _: _fitting(status.file_lines(), room),
@@ -193,7 +195,8 @@ class _Sections:
     def write(self, head: str, room: int, shares: Mapping[str, tuple[float, float]]) -> str:
         """The text `head`, followed by sections in at most `room` characters."""
         found, left, grown = dict[str, list[str]](), room, min(1.0, room / _LARGE_CHARS)
-        prompts_chars = self.turns.needed_chars(verbatim=grown == 1)
+        self._longest = longest_prompt(room)
+        prompts_chars = self.turns.needed_chars(self._longest if grown == 1 else 0)
         for name, (large, tiny) in shares.items():
             most = int(left * (grown * large + (1 - grown) * tiny)) - _HEADING_CHARS
             prompts = min(prompts_chars, int(left * _PROMPTS_SHARE))
@@ -205,7 +208,7 @@ class _Sections:
                 found[name] = self._writers[name](most, _text(head, found))
                 left -= _cost(found[name])
         if "Turns" in found and left > _MIN_CHARS:  # make the turns longer
-            found["Turns"] = self.turns.write(_cost(found["Turns"]) + left - _HEADING_CHARS)
+            found["Turns"] = self.turns.write(_cost(found["Turns"]) + left - _HEADING_CHARS, self._longest)
         return _text(head, found)
 
 

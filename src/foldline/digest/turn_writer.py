@@ -8,6 +8,7 @@ newest turns keep both.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,10 +16,13 @@ from foldline.digest.markup import INDENT, quote, quote_lines, turn_entry
 from foldline.digest.shortening import shorten, shorten_request, without_code
 from foldline.digest.turns import LIVE_TURNS, RUN_KINDS, USER_KINDS, TurnRecord
 
-_OTHER, _PROMPT, _CORRECTION, _NEWEST, _FIRST = range(5)
-"""The ranks of entries: what the agent ran or said before its reply; prompts and replies; corrections, refusals and
-answers; the newest prompts and replies; the first prompt. Entries with a low rank are left out first.
+_OTHER, _PROMPT, _SINGLE, _CORRECTION, _NEWEST, _FIRST = range(6)
+"""The ranks of entries: what the agent ran or said before its reply; prompts and replies; prompts that stand out among
+routine prompts; corrections, refusals and answers; the newest prompts and replies; the first prompt. Entries with a low
+rank are left out first.
 """
+_MIN_ROUTINE = 3
+"""A prompt is routine if at least this many prompts have the same pattern (`TurnRecord.pattern`)."""
 _REPLY_AGING = 3
 """A reply is left out before the prompts that are less than this many times as old, so that some replies are shown."""
 _LEAST, _LEAST_REPLY, _LEAST_CORRECTION = 60, 110, 300
@@ -29,6 +33,10 @@ in a turn, and a command.
 """
 _WHOLE = 1_000_000
 """The usual length of a prompt that is quoted verbatim."""
+_VERBATIM_CHARS, _LONGEST_SHARE = 20_000, 0.15
+"""The first and the newest prompts are quoted verbatim if the digest has at least `_VERBATIM_CHARS` characters. In a
+smaller digest, each of them gets at most the share `_LONGEST_SHARE`, because long prompts often contain logs.
+"""
 _FACTORS, _NEWEST_FACTOR = (0.0, 0.5, 1.0, 3.0), 0.075
 """All texts grow to their usual lengths times each factor, as long as the room lasts. Before that, the newest prompts
 and replies grow by a factor with which all of a prompt is quoted.
@@ -93,32 +101,32 @@ class TurnWriter:
     def __init__(self, turns: Sequence[TurnRecord], kept_indexes: Collection[int], *, only_user: bool = False) -> None:
         shown = [turn.without(kept_indexes, only_user=only_user) for turn in turns]
         shown = [turn for turn in shown if turn.prompt or turn.words]
-        prompts = [turn.message_index for turn in shown if turn.prompt]
-        verbatim = {**dict.fromkeys(prompts[-LIVE_TURNS:], _NEWEST), **dict.fromkeys(prompts[:1], _FIRST)}
+        ranks = _prompt_ranks(turns, [turn.message_index for turn in shown if turn.prompt])
         ages = range(len(shown))[::-1]
-        self._items = [it for age, turn in zip(ages, shown, strict=True) for it in _items(turn, age, verbatim)]
+        self._items = [it for age, turn in zip(ages, shown, strict=True) for it in _items(turn, age, ranks)]
         self._order = sorted(
             range(len(self._items)), key=lambda place: (-self._items[place].rank, self._items[place].age)
         )
         self._newest = [place for place in self._order if self._items[place].rank >= _NEWEST]
 
-    def needed_chars(self, *, verbatim: bool) -> int:
+    def needed_chars(self, longest: int) -> int:
         """The number of characters for the first and the newest prompts and for the newest replies.
 
-        Each text counts with its least length (`_Item.least`): with less room, the text is left out. If `verbatim` is
-        true, prompts count with their full lengths.
+        Each text counts with its least length (`_Item.least`), but each of these prompts counts with its full length or
+        with `longest` characters.
         """
         newest = [self._items[place] for place in self._newest]
-        least = [_WHOLE if verbatim and item.usual == _WHOLE else item.least for item in newest]
+        least = [max(item.least, longest) if item.usual == _WHOLE else item.least for item in newest]
         return sum([item.cost(min(len(item.text), chars)) for item, chars in zip(newest, least, strict=True)])
 
-    def write(self, room: int) -> list[str]:
+    def write(self, room: int, longest: int) -> list[str]:
         """The entries of all turns, oldest first, in at most `room` characters.
 
+        A prompt gets more than `longest` characters only if all other texts have their usual lengths.
         In each stage, texts grow in the order of their ranks. A stage ends at a text whose least length does not fit.
         """
         chars, left = dict[int, int](), room
-        for share, wanted in self._stages(room):
+        for share, wanted in self._stages(room, longest):
             reserve = left - min(left, share)
             for place, most in wanted:
                 item, given = self._items[place], chars.get(place, 0)
@@ -129,17 +137,17 @@ class TurnWriter:
                     break
         return [self._items[place].entry(chars[place]) for place in sorted(chars)]
 
-    def _stages(self, room: int) -> Iterator[tuple[int, Iterable[tuple[int, int]]]]:
+    def _stages(self, room: int, longest: int) -> Iterator[tuple[int, Iterable[tuple[int, int]]]]:
         """Each stage has the room that its texts may use, and a length for each of these texts.
 
         The first and the newest prompts and the newest replies get their least lengths first, and then the beginnings
         of the other prompts. So a few long prompts do not leave out all others. Then the first and the newest prompts
-        are quoted verbatim. Then every text gets its least length, and all texts get longer step by step.
+        are quoted. Then every text gets its least length, and all texts get longer step by step.
         """
 
         def lengths(places: Iterable[int], factor: float) -> list[tuple[int, int]]:
             items = [(place, self._items[place]) for place in places]
-            return [(place, max(item.least, int(item.usual * factor))) for place, item in items]
+            return [(place, max(item.least, min(longest, int(item.usual * factor)))) for place, item in items]
 
         prompts = [place for place in self._order if self._items[place].kind == "user"]
         share = int(room * _PROMPTS_SHARE)
@@ -149,15 +157,35 @@ class TurnWriter:
         yield room, lengths(self._newest, _NEWEST_FACTOR)
         for factor in _FACTORS:
             yield room, lengths([at for at in self._order if factor <= 1 or self._items[at].kind == "agent"], factor)
+        yield room, [(place, _WHOLE) for place in self._newest]
 
 
-def _items(turn: TurnRecord, age: int, verbatim: Mapping[int, int]) -> Iterator[_Item]:
-    """The items of a turn, in the order of time. `verbatim` has the ranks of the prompts that are quoted verbatim."""
+def longest_prompt(chars: int) -> int:
+    """The length in characters to which a prompt is cut in a digest with this number of characters."""
+    return _WHOLE if chars >= _VERBATIM_CHARS else max(_PROMPT_CHARS, int(chars * _LONGEST_SHARE))
+
+
+def _prompt_ranks(turns: Sequence[TurnRecord], shown: Sequence[int]) -> dict[int, int]:
+    """The rank of each prompt, by the index of its message. `shown` has the indexes of the prompts to be written.
+
+    In a session of mostly routine prompts, every other prompt stands out. A routine prompt is no correction, even if it
+    contains words such as "always".
+    """
+    patterns = Counter([turn.pattern for turn in turns if turn.prompt])
+    routine = {pattern for pattern, count in patterns.items() if count >= _MIN_ROUTINE}
+    usual = _SINGLE if 2 * sum(patterns[pattern] for pattern in routine) > len(turns) else _PROMPT
+    ranks = {turn.message_index: _CORRECTION if turn.is_correction else usual for turn in turns}
+    ranks |= {turn.message_index: _PROMPT for turn in turns if turn.pattern in routine}
+    return {**ranks, **dict.fromkeys(shown[-LIVE_TURNS:], _NEWEST), **dict.fromkeys(shown[:1], _FIRST)}
+
+
+def _items(turn: TurnRecord, age: int, ranks: Mapping[int, int]) -> Iterator[_Item]:
+    """The items of a turn, in the order of time. `ranks` has the ranks of all prompts."""
     index = turn.message_index
     if turn.prompt:
-        rank = verbatim.get(index, _CORRECTION if turn.is_correction else _PROMPT)
+        rank = ranks[index]
         least = _LEAST_CORRECTION if rank == _CORRECTION else _LEAST
-        usual = _WHOLE if index in verbatim else _PROMPT_CHARS
+        usual = _WHOLE if rank >= _NEWEST else _PROMPT_CHARS
         yield _Item(rank, age, "user", quote_lines(turn.prompt), (index,), usual, least)
     said = [words for words in turn.words if words.kind == "agent"]
     runs = [words for words in turn.words if words.kind in RUN_KINDS]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import NamedTuple
 
 from foldline.digest.shortening import shorten
@@ -21,6 +22,8 @@ LIVE_TURNS = 3
 """Number of newest turns that are kept in full, and whose prompts are quoted verbatim."""
 FORGOTTEN, FIRST_FORGOTTEN, LAST_FORGOTTEN = "forgotten", "first forgotten", "last forgotten"
 """Keys of `Facts.marks` for dropped turns: their number, and the message index of the first and of the last one."""
+_PATTERN_CHARS, _PUNCTUATION = 120, ".,:;!?()\"'`"
+"""The number of characters of a prompt that its pattern is made from, and the punctuation around words."""
 _COMMAND_CHARS = 200
 """A longer message after a command to the agent program was inserted by the program, not written by the user."""
 
@@ -49,7 +52,17 @@ class TurnRecord(NamedTuple):
     is_command: bool = False
     """Whether the prompt is a command to the agent program. The text of the command is then the next message."""
     is_correction: bool = False
-    """Whether the prompt corrects the agent."""
+    """Whether the prompt corrects the agent or states a rule."""
+
+    @property
+    def pattern(self) -> str:
+        """The beginning of the prompt without names, numbers and punctuation. Routine prompts have the same pattern.
+
+        >>> TurnRecord(0, "Go on with module 7, then test a_b.py.").pattern
+        'go on with module then test'
+        """
+        words = [word.strip(_PUNCTUATION) for word in self.prompt[:_PATTERN_CHARS].lower().split()]
+        return " ".join([word for word in words if word.isalpha()])
 
     @property
     def user_words(self) -> list[Words]:
@@ -98,9 +111,13 @@ class TurnLog:
             self._forget_turn()
 
     def _forget_turn(self) -> None:
-        """Drop the oldest turn in which the user did not correct, refuse or answer anything, and count it."""
-        old, marks = enumerate(self.turns[1:-LIVE_TURNS], start=1), self.marks
-        place = next((at for at, turn in old if not (turn.is_correction or turn.user_words[1:])), 1)
+        """Drop an old turn, and count it: the oldest turn with a prompt like that of the turn before it, or else the
+        oldest turn in which the user did not correct, refuse or answer anything.
+        """
+        old, marks = list(enumerate(self.turns[1:-LIVE_TURNS], start=1)), self.marks
+        plain = [(at, turn.pattern) for at, turn in old if not (turn.is_correction or turn.user_words[1:])]
+        repeated = (at for (_, before), (at, pattern) in pairwise(plain) if pattern == before)
+        place = next(repeated, plain[0][0] if plain else 1)
         index = self.turns.pop(place).message_index
         marks[FORGOTTEN] = marks.get(FORGOTTEN, 0) + 1
         marks[FIRST_FORGOTTEN] = min(index, marks.get(FIRST_FORGOTTEN, index))
