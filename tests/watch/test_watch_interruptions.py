@@ -115,8 +115,7 @@ def test_notes_are_kept_until_their_folder_is_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_within_a_turn_loses_no_note(tmp_path: Path, number: signal.Signals) -> None:
-    # not inherited: whoever runs the suite may ignore signals, for example with nohup
-    watch = Running("--scratch", str(tmp_path), preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) and None)
+    watch = Running("--scratch", str(tmp_path))
     watch.give(said("never touch main.py"), reply(1_000))
     watch.until("meter", used=1_000)
     watch.process.send_signal(number)
