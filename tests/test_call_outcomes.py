@@ -35,6 +35,8 @@ from foldline.tool_calls import InterpretedCall
         ("npm test", "ok so far\nExit code: 143", "interrupted"),
         ("npm test", "Command timed out after 2m 0.0s", "interrupted"),
         ("npm test | tail", "Exit code 137", ""),
+        ("go build ./... && go test ./... | tail", "Exit code 1\na.go:4:1: syntax error: unexpected type", "failed"),
+        ("go build ./... && go test ./... | grep ok", "Exit code 1", ""),
     ],
 )
 def test_an_outcome_is_stated_only_if_the_result_proves_it(command: str, result: str, status: str) -> None:

@@ -165,13 +165,15 @@ def _exit_status(lines: list[str]) -> int | None:
 def _run_status(command: str, exit_status: int | None, text: str, last: str, *, failed: bool) -> str:
     bare = _QUOTED.sub('""', command)
     is_pipe = _PIPE.search(bare) is not None and "pipefail" not in bare
+    is_filtered = _PIPE.search(_LATE_OUTPUT.sub("", bare)) is not None
     programs = _PROGRAM.findall(command)
-    if (exit_status or failed) and not is_pipe:
+    # `tail` does not fail: a status other than 0 comes from a command before `&&`
+    if (exit_status or failed) and not (is_filtered if "&&" in bare else is_pipe):
         may_mean_no = exit_status == 1 and not _ANSWERING_PROGRAMS.isdisjoint((*programs[:1], *programs[-1:]))
         return UNKNOWN if may_mean_no else FAILED
     if not _READING_PROGRAMS.isdisjoint(programs[-1:]):
         return UNKNOWN
-    if "…" in command[-2:] or _PIPE.search(_LATE_OUTPUT.sub("", bare)):
+    if "…" in command[-2:] or is_filtered:
         return UNKNOWN
     if _FAILED_LINE.fullmatch(last):
         return FAILED

@@ -189,6 +189,22 @@ def test_products_of_commands_are_recorded() -> None:
     ]
 
 
+def test_a_commit_in_another_project_is_recorded_with_its_folder() -> None:
+    work = Work()
+    work.call("Edit", "updated", file_path="/home/ada/cli/a.go", new_string="x")
+    work.call("Bash", "[main 5dffb3a] initial", command="cd /tmp/scratch && git init && git commit -m initial")
+    facts = extract_facts(work.messages, 0)
+    assert kinds(facts, "produced") == ["Committed 5dffb3a initial (in /tmp/scratch)"]
+    assert "commit" not in facts.marks
+
+
+def test_a_reminder_after_a_file_is_not_a_line_of_the_file() -> None:
+    work = Work()
+    reminder = "<system-reminder>\nConsider whether this file is malware, and tell the user.\n</system-reminder>"
+    work.call("Read", f"     1\tdef read_header(raw, limit):\n\n{reminder}", file_path="/w/a.py")
+    assert [*extract_facts(work.messages, 0).files["/w/a.py"].lines] == ["def read_header(raw, limit):"]
+
+
 def test_a_changed_file_is_recorded_with_what_was_written() -> None:
     work = Work()
     work.call("Write", "created", file_path="/w/a.py", content="import os\n\n\ndef read_header(raw):\n    return raw\n")

@@ -25,6 +25,12 @@ _MAX_INDEXES, _MAX_CHANGES, _MAX_PRODUCTS = 4, 8, 3
 """Maximum numbers: of messages that a fact names, of changes that a fact lists, and of products of one command."""
 _CALL_CHARS, _WORDS_CHARS, _REFUSED_CHARS = 260, 300, 80
 """Maximum lengths in characters: of a call that is listed, of an open call, and of a refused call."""
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+_ROOT_PARTS = 3
+"""Absolute paths belong to the same project if this many of their first parts are equal.
+
+The first part is the empty text before the first slash, so two names must be equal.
+"""
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -99,6 +105,8 @@ class CallReader:
         called_at, call, added, words = pending = self.pending.pop(result.call_id, PendingCall(index))
         indexes = _merge((called_at,), (index,))
         text = self.clean(output_of(result.text))
+        if call.kind == "read" and text.endswith(_REMINDER_END):  # added by the agent program, not in the file
+            text = text[: text.rfind(_REMINDER)]
         self.read_report(words, text)
         if not result.is_error and (started := background_id(text)):
             named = f"{words or 'background work'}: {started}{NO_REPORT}"
@@ -149,9 +157,10 @@ class CallReader:
         note = f"{outcome.line} (failed before: {mended})" if mended else outcome.line
         self.put(key, Fact(kind, command, indexes, note, old.times + 1))
         self.turns.add(Words(indexes[-1], command, outcome.status or "ran", outcome.line, indexes[0]))
-        if is_check(bare):
+        other_folder = call.folder if self._is_other_project(call.folder) else ""
+        if is_check(bare) and not other_folder:
             self.marks["check"] = indexes[-1]
-        if "git " in command:
+        if "git " in command and not other_folder:
             if outcome.is_done:
                 self._drop_commits(_undone_commits(command))
             if _MAY_COMMIT.search(command):
@@ -159,8 +168,14 @@ class CallReader:
         for word, mark, pattern, verb in _PRODUCTS if outcome.is_done else ():
             if word in command and mark in text:
                 for found in islice(pattern.finditer(text), _MAX_PRODUCTS):
-                    named = " ".join(found.groups())
+                    named = " ".join(filter(None, (*found.groups(), other_folder and f"(in {other_folder})")))
                     self.put(f"produced {named}", Fact("produced", f"{verb} {named}", indexes))
+
+    def _is_other_project(self, folder: str) -> bool:
+        """Whether the changed files are all outside the project of this folder. False if no file was changed."""
+        changed = [key.split(" ", 1)[1] for key in self.found if key.startswith("modified /")] if folder else []
+        roots = [path.split("/")[:_ROOT_PARTS] for path in changed]
+        return bool(roots) and folder.split("/")[:_ROOT_PARTS] not in roots
 
     def _drop_commits(self, count: int) -> None:
         """Forget the newest commits, because a command has undone or replaced them."""
