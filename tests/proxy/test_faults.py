@@ -162,6 +162,14 @@ def test_a_database_that_is_gone_lets_requests_pass() -> None:
         assert provider.refused == []
 
 
+def until_recorded(tmp_path: Path, messages: int) -> None:
+    """Wait until the only session has this number of messages, and the thread that recorded them has ended."""
+    end = time.monotonic() + 20
+    while [found for _, found, _ in sessions(tmp_path)] != [messages] and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.2)
+
+
 def test_a_request_that_took_too_long_to_plan_is_recorded_afterwards(tmp_path: Path) -> None:
     options: dict[str, Any] = {"mode": "fold", "policy": POLICY, "ledger": str(tmp_path / "ledger.db")}
     with SimulatedProvider() as provider, proxy(provider.url, prepare_s=1e-6, **options) as running:

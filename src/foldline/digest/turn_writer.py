@@ -171,7 +171,7 @@ def _prompt_ranks(turns: Sequence[TurnRecord], shown: Sequence[int]) -> dict[int
     In a session of mostly routine prompts, every other prompt stands out. A routine prompt is no correction, even if it
     contains words such as "always".
     """
-    patterns = Counter([turn.pattern for turn in turns if turn.prompt])
+    patterns = Counter([turn.pattern for turn in turns if turn.pattern])
     routine = {pattern for pattern, count in patterns.items() if count >= _MIN_ROUTINE}
     usual = _SINGLE if 2 * sum(patterns[pattern] for pattern in routine) > len(turns) else _PROMPT
     ranks = {turn.message_index: _CORRECTION if turn.is_correction else usual for turn in turns}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import pairwise
 from typing import NamedTuple
 
 from foldline.digest.shortening import shorten
@@ -54,15 +53,8 @@ class TurnRecord(NamedTuple):
     is_correction: bool = False
     """Whether the prompt corrects the agent or states a rule."""
 
-    @property
-    def pattern(self) -> str:
-        """The beginning of the prompt without names, numbers and punctuation. Routine prompts have the same pattern.
-
-        >>> TurnRecord(0, "Go on with module 7, then test a_b.py.").pattern
-        'go on with module then test'
-        """
-        words = [word.strip(_PUNCTUATION) for word in self.prompt[:_PATTERN_CHARS].lower().split()]
-        return " ".join([word for word in words if word.isalpha()])
+    pattern: str = ""
+    """The beginning of the prompt without names, numbers and punctuation. Routine prompts have the same pattern."""
 
     @property
     def user_words(self) -> list[Words]:
@@ -86,6 +78,16 @@ class TurnRecord(NamedTuple):
         return self._replace(words=tuple([it for it in self.words if it.kind not in one_time or it in kept]))
 
 
+def pattern_of(prompt: str) -> str:
+    """The beginning of a prompt without names, numbers and punctuation.
+
+    >>> pattern_of("Go on with module 7, then test a_b.py.")
+    'go on with module then test'
+    """
+    words = [word.strip(_PUNCTUATION) for word in prompt[:_PATTERN_CHARS].lower().split()]
+    return " ".join([word for word in words if word.isalpha()])
+
+
 class TurnLog:
     """Collects the turns while messages are read. The given list and `marks` are changed in place."""
 
@@ -106,18 +108,23 @@ class TurnLog:
         if len(self.turns) > LIVE_TURNS:
             self.turns[-LIVE_TURNS] = self.turns[-LIVE_TURNS].shortened()
         prompt = shorten(prompt, _MAX_PROMPT_CHARS)
-        self.turns.append(TurnRecord(index, prompt, is_command=is_command, is_correction=is_correction(prompt)))
+        self.turns.append(TurnRecord(index, prompt, (), is_command, is_correction(prompt), pattern_of(prompt)))
         if len(self.turns) > MAX_TURNS:
             self._forget_turn()
 
     def _forget_turn(self) -> None:
-        """Drop an old turn, and count it: the oldest turn with a prompt like that of the turn before it, or else the
+        """Drop an old turn, and count it: the oldest turn with a prompt like that of the next turn, or else the
         oldest turn in which the user did not correct, refuse or answer anything.
         """
-        old, marks = list(enumerate(self.turns[1:-LIVE_TURNS], start=1)), self.marks
-        plain = [(at, turn.pattern) for at, turn in old if not (turn.is_correction or turn.user_words[1:])]
-        repeated = (at for (_, before), (at, pattern) in pairwise(plain) if pattern == before)
-        place = next(repeated, plain[0][0] if plain else 1)
+        first, before, marks = 0, (0, TurnRecord(-1)), self.marks
+        for place, turn in enumerate(self.turns[1:-LIVE_TURNS], start=1):
+            if turn.is_correction or turn.user_words[1:]:
+                continue
+            if turn.pattern and turn.pattern == before[1].pattern:
+                first = before[0]
+                break
+            first, before = first or place, (place, turn)
+        place = first or 1
         index = self.turns.pop(place).message_index
         marks[FORGOTTEN] = marks.get(FORGOTTEN, 0) + 1
         marks[FIRST_FORGOTTEN] = min(index, marks.get(FIRST_FORGOTTEN, index))
