@@ -15,7 +15,7 @@ import pytest
 
 from foldline.proxy.conversations import AT_ONCE_BYTES
 from foldline.proxy.upstream_client import UpstreamLimits
-from foldline.testing.provider import SimulatedProvider, fail
+from foldline.testing.provider import ScriptedReply, SimulatedProvider, fail
 from support.command import clean
 from support.proxies import CLOSE, chunked, proxy, raw_upstream
 from support.proxy_agents import POLICY, Agent, folding, sessions
@@ -162,19 +162,12 @@ def test_a_database_that_is_gone_lets_requests_pass() -> None:
         assert provider.refused == []
 
 
-def until_recorded(tmp_path: Path, messages: int) -> None:
-    """Wait until the only session has this number of messages, and the thread that recorded them has ended."""
-    end = time.monotonic() + 20
-    while [found for _, found, _ in sessions(tmp_path)] != [messages] and time.monotonic() < end:
-        time.sleep(0.05)
-    time.sleep(0.2)
-
-
 def test_a_request_that_took_too_long_to_plan_is_recorded_afterwards(tmp_path: Path) -> None:
     options: dict[str, Any] = {"mode": "fold", "policy": POLICY, "ledger": str(tmp_path / "ledger.db")}
     with SimulatedProvider() as provider, proxy(provider.url, prepare_s=1e-6, **options) as running:
         agent = Agent(running.url, headers={"x-foldline-session": "work"})
         for number in range(3):
+            provider.script(ScriptedReply(text="Yes.", seconds=0.5))  # the plan is ready before the reply
             # a short question would be planned at once, without a thread and without a time limit
             status, headers, _ = agent.say(f"question {number}" + " " * AT_ONCE_BYTES)
             assert (status, headers["x-foldline-fault"]) == (200, "TimeoutError")
